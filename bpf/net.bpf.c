@@ -97,8 +97,9 @@ int BPF_PROG(tcp_retransmit_waiter, struct sock *sk, struct sk_buff *skb)
 /* Data whose reader was woken at once is not worth a record. */
 #define READ_WAITED_US 50
 
-/* tcp_mstamp is of the last segment of either direction: a delayed acknowledgement goes out 40 ms after the data came.
- * lrcvtime, in ticks, is of data alone. */
+/* Of the threads whose calls are recorded; thinned, some requests would seem to have come later. tcp_mstamp is of the
+ * last segment of either direction: a delayed acknowledgement goes out 40 ms after the data came. lrcvtime, in ticks, is
+ * of data alone. */
 SEC("tp_btf/tcp_rcv_space_adjust")
 int BPF_PROG(tcp_read_waited, struct sock *sk)
 {
@@ -107,7 +108,7 @@ int BPF_PROG(tcp_read_waited, struct sock *sk)
 	s64 waited;
 	u32 ticks;
 
-	if (!wanted(tid) || thinned(PLUMB_THIN_NET))
+	if (!knobs.everyone && !is_target(tid))
 		return 0;
 	waited = bpf_ktime_get_ns() / 1000 - BPF_CORE_READ((struct tcp_sock *)sk, tcp_mstamp);
 	ticks = (u32)bpf_jiffies64() - BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);

@@ -303,8 +303,14 @@ fn docs(schema: &Schema) -> String {
          Every event carries its time (ns, CLOCK_MONOTONIC) and `tid`, the thread on the CPU.\n\
          A recorded workload writes the events of the set `load`, and the recorder those of the set `state`.\n",
     );
-    let mut set = "";
+    let mut sets: Vec<&str> = Vec::new();
     for e in &schema.events {
+        if !sets.contains(&e.set.as_str()) {
+            sets.push(&e.set);
+        }
+    }
+    let mut set = "";
+    for e in sets.iter().flat_map(|set| schema.events.iter().filter(move |e| e.set == **set)) {
         if e.set != set {
             set = &e.set;
             let _ = writeln!(o, "\n## Set `{set}`");

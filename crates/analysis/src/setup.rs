@@ -53,6 +53,7 @@ pub fn of(env: &BTreeMap<String, String>, (begin, end): (u64, u64)) -> Setup {
         recorder: pid("recorder_pid"),
         comms: Vec::new(),
         retransmit_waiters: has_event(env, "tcp_retransmit_waiter"),
+        reads: has_event(env, "tcp_read_waited"),
         root: pid("command_pid"),
         state: State::default(),
         carried: None,

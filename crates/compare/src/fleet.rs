@@ -116,6 +116,9 @@ pub struct Fleet {
     pub common: Vec<Common>,
     /// What became of each `--fail-above` and `--fail-below`.
     pub gates: Vec<Verdict>,
+    /// Rates that hosts of both sides had before the change, and have no more.
+    #[serde(skip)]
+    gone: BTreeMap<String, Vec<String>>,
     pub doubts: Vec<String>,
     /// No events were lost, and every file could be read.
     pub valid: bool,
@@ -194,6 +197,8 @@ impl Fleet {
         let figures = figures(&mut ask, &runs)?;
         let attributes = figures::attributes(&mut ask, &runs)?;
         let hosts = both(&runs);
+        let rates = figures.iter().filter(|f| f.unit == FleetUnit::Rate);
+        let gone = rates.map(|f| (f.key.clone(), f.gone(&hosts).map(str::to_owned).collect())).collect();
         let mut doubts = doubts(&runs, hosts.len());
         if lossy > 0 {
             doubts.push(format!("{lossy} runs lost events: their sums are too small"));
@@ -205,7 +210,7 @@ impl Fleet {
         let valid = lossy == 0 && skipped.is_empty();
         doubts.extend(skipped.into_iter().map(|s| format!("left out: {s}")));
         let hosts = hosts.len() as u64;
-        Ok(Self { valid, ..Self::of(lake, (a, b), hosts, &figures, &attributes, doubts) })
+        Ok(Self { valid, gone, ..Self::of(lake, (a, b), hosts, &figures, &attributes, doubts) })
     }
 
     fn of(
@@ -261,6 +266,7 @@ impl Fleet {
             apart,
             common,
             gates: Vec::new(),
+            gone: BTreeMap::new(),
             doubts,
             valid: true,
         }

@@ -38,7 +38,7 @@ impl Way {
         }
     }
 
-    /// A change as one to above.
+    /// The change, positive in the direction that fails.
     pub(crate) fn up(self, change: f64) -> f64 {
         match self {
             Self::Above => change,
@@ -95,7 +95,7 @@ impl Gate {
     /// `METRIC=5%`, above also `5%`.
     ///
     /// # Errors
-    /// No percentage, or of what is not said; says what is one.
+    /// No percentage, or no metric; says what is one.
     pub fn parse(way: Way, text: &str) -> Result<Self> {
         let option = way.option();
         let (metric, number) = text.rsplit_once('=').unwrap_or((ELAPSED, text));

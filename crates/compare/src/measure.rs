@@ -69,6 +69,8 @@ pub const REQUEST: &str = "request.";
 pub const REQUESTS: &str = "requests";
 /// Key of their mean time.
 pub const REQUEST_TIME: &str = "request-time";
+/// Key of the mean time until they were read.
+pub const REQUEST_UNREAD: &str = "request-unread";
 /// Key of the elapsed time.
 pub const ELAPSED: &str = "elapsed";
 /// Key of the account's total.
@@ -154,6 +156,10 @@ fn requests(out: &mut Measures, result: &RunResult) {
         s.requests,
         ms(s.time) / n,
     );
+    if let Some(unread) = s.unread {
+        let name = "mean time of a request until it was read";
+        out.mean(Group::Metric, REQUEST_UNREAD, name, Unit::Milliseconds, s.requests, ms(unread) / n);
+    }
     out.sum(Group::Metric, "request-longest", "longest request", Unit::Milliseconds, ms(s.longest));
 }
 

@@ -193,7 +193,7 @@ const CPU_BOUND: f64 = 0.5;
 /// Below this many busy threads on average a target without a command is idle.
 const BUSY: f64 = 0.2;
 
-/// From this share of requests' time on it is told how long they were not read.
+/// The time before requests were read is printed from this share of their time on.
 const UNREAD: f64 = 0.1;
 
 /// Facts of the largest finding that a verdict has.
@@ -358,12 +358,12 @@ fn requests(case: &Case<'_>) -> Option<Line> {
     let text = || {
         let (mean, max) = (units::brief(s.time / s.requests), units::brief(s.longest));
         let text = format!("{} answered, {mean} mean, {max} max", units::count(s.requests));
-        // As long as it takes to wake a thread it always is.
-        match s.unread as f64 >= s.time as f64 * UNREAD {
-            true => {
-                format!("{text}; {} of the mean before they were read", units::brief(s.unread / s.requests))
+        // Every request waits for its thread's wakeup.
+        match s.unread.filter(|unread| *unread as f64 >= s.time as f64 * UNREAD) {
+            Some(unread) => {
+                format!("{text}; {} of the mean before they were read", units::brief(unread / s.requests))
             }
-            false => text,
+            None => text,
         }
     };
     (s.requests > 0).then(|| line(Role::Fact, "requests", text()))

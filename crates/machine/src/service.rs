@@ -10,14 +10,13 @@ mod script;
 
 use crate::{cgroup, Root};
 use anyhow::{bail, Result};
+use plumb_trace::schema::StateTask;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-pub use script::name as script_name;
 
 /// What runtimes put before a container's id in the name of its scope.
 const RUNTIMES: &[&str] = &["cri-containerd-", "crio-", "docker-", "libpod-", "nerdctl-"];
@@ -138,6 +137,20 @@ impl Services {
         let groups = cgroup::groups(pid, &self.root);
         // Version 2 and systemd's own hierarchy come last, and are the ones that units and runtimes always make.
         groups.iter().rev().find_map(|group| self.at(&group.path))
+    }
+
+    /// What the interpreter that a process is runs, such as `python3 shop.py`; none where it is none, or gone.
+    pub fn script(&self, task: &StateTask) -> Option<String> {
+        let program = task.cmdline.split(' ').next().unwrap_or_default();
+        if !script::is_interpreter(program) {
+            return None;
+        }
+        // Its words may have spaces in them, and be more than a trace holds: a class behind a class path.
+        let mut words = Vec::new();
+        let file = std::fs::File::open(self.root.path(format!("/proc/{}/cmdline", task.tgid))).ok()?;
+        file.take(MOST).read_to_end(&mut words).ok()?;
+        let words = String::from_utf8_lossy(&words);
+        script::name(&task.comm, words.trim_end_matches('\0').split('\0'))
     }
 
     /// The service whose control group a path leads to or into, in a hierarchy or with its mount point before it.

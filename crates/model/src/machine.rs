@@ -534,7 +534,7 @@ impl<O: Observer> Model<O> {
             SpanEnd::ID => self.span_ends(r.cpu, ts, &SpanEnd::read(b)),
             SpanWait::ID => self.says(&SpanWait::read(b)),
             TcpRetransmitSkb::ID => self.retransmits += 1,
-            TcpReadWaited::ID => self.takes(ts, r.tid, TcpReadWaited::read(b).waited),
+            TcpReadWaited::ID => self.takes(r.tid, TcpReadWaited::read(b).waited),
             TcpRetransmitWaiter::ID => self.sent_again(ts, TcpRetransmitWaiter::read(b).waiter),
             SchedFork::ID | SchedExec::ID | SchedRename::ID => {
                 if let Some(step) = tasks::Step::read(r) {

@@ -146,8 +146,8 @@ pub struct HotRow {
 /// followed to what those did: of the command's first thread, or of all threads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathResult {
-    /// `command`: from its first thread's begin to its end. `requests`: from the first that was received
-    /// of each request to the first that was sent back, waits for threads of the target followed. `threads`: the
+    /// `command`: from its first thread's begin to its end. `requests`: from the arrival of each request to
+    /// the first bytes sent back, waits for threads of the target followed. `threads`: the
     /// sum over all threads of the target.
     pub of: String,
     /// Its length; the parts add up to it.
@@ -367,13 +367,14 @@ pub struct ServiceRun {
 pub struct ServiceResult {
     /// Requests that were answered.
     pub requests: u64,
-    /// Time from the first that was received of each to the first that was sent back.
+    /// Time from the arrival of each to the first bytes sent back.
     pub time: u64,
     /// The longest.
     pub longest: u64,
-    /// Of the time, until the target received them: they were in a TCP socket, or in the queue of a listener, while nobody took them.
-    #[serde(default)]
-    pub unread: u64,
+    /// Of the time, until they were received: while the thread that waited for one was woken, and while data was in a TCP socket that
+    /// nobody read. Absent where the trace does not tell of the latter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<u64>,
     /// What threads of the target did meanwhile that requests in progress waited for (`thread.request`).
     pub meanwhile: Vec<BlameRow>,
     /// Which threads those were, most time first.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! What belongs together on a machine: what is in a systemd unit or container; of the rest a program that waits for
 //! connections and what it started, and else the first program below shells, init and the like, with all that it
-//! started. An interpreter is called with the script that it runs. Of one name is one service.
+//! started. An interpreter is named after the script that it runs. Of one name is one service.
 
 use crate::setup::Setup;
 use plumb_trace::reader::State;
@@ -166,8 +166,11 @@ impl Services {
                     break;
                 }
             }
-            let name = scripts.get(&root).copied().or(processes.get(&root).map(|(comm, _)| *comm));
-            let number = services.number(name.unwrap_or_default());
+            let comm = processes.get(&root).map_or("", |(comm, _)| *comm);
+            let number = match scripts.get(&root) {
+                Some(script) => services.of_script(script, comm),
+                None => services.number(comm),
+            };
             services.of.insert(*pid, number);
             if root == *pid {
                 services.own.insert(root, true);
@@ -194,9 +197,20 @@ impl Services {
     pub fn runs(&mut self, task: &StateTask) {
         let program = task.cmdline.split(' ').next().unwrap_or_default();
         let by_launcher = launches(program.rsplit('/').next().unwrap_or_default());
-        if self.machine && by_launcher && !launches(&task.comm) && self.scripts.len() < MOST_SCRIPTS {
-            self.scripts.insert(task.comm.clone());
+        match by_launcher && !launches(&task.comm) {
+            true if self.machine && self.scripts.len() < MOST_SCRIPTS => {
+                self.scripts.insert(task.comm.clone());
+            }
+            // A wrapper may be called as the program that it runs in its place.
+            false if !task.cmdline.is_empty() => _ = self.scripts.remove(&task.comm),
+            _ => {}
         }
+    }
+
+    /// That of a program, `comm`, that runs a script. Scripts that come and go do not take the place of other services.
+    fn of_script(&mut self, name: &str, comm: &str) -> Service {
+        let known = self.numbers.contains_key(name) || self.numbers.len() < MOST / 2;
+        self.number(if known { name } else { comm })
     }
 
     fn launches(&self, name: &str) -> bool {
@@ -236,7 +250,10 @@ impl Services {
         let nameless = self.own.get_mut(&told.pid).is_some_and(|told| !std::mem::replace(told, true));
         let service = match of {
             Of::Group(group) => group,
-            Of::Script(name) if nameless => self.number(&name),
+            Of::Script(name) if nameless => {
+                let comm = self.name(self.process(told.pid)).to_owned();
+                self.of_script(&name, &comm)
+            }
             _ => return false,
         };
         self.of.insert(told.pid, service) != Some(service)
@@ -272,7 +289,7 @@ impl Services {
         let number = match of {
             Some(Of::Group(group)) => group,
             _ if !own => return,
-            Some(Of::Script(name)) => self.number(&name),
+            Some(Of::Script(name)) => self.of_script(&name, comm),
             Some(Of::Nothing) | None => self.number(comm),
         };
         match self.groups.contains(&number) {
@@ -324,6 +341,7 @@ impl Services {
                 name.clear();
             }
         }
+        next.scripts.retain(|name| next.numbers.contains_key(name));
         next
     }
 

@@ -20,6 +20,8 @@ pub struct Setup {
     pub comms: Vec<String>,
     /// Who waits for a TCP segment that is sent again is recorded.
     pub retransmit_waiters: bool,
+    /// The trace tells how long data was in its TCP socket before it was read.
+    pub reads: bool,
     /// First thread of the command: the critical path is its. 0 without a command.
     pub root: u32,
     /// What is known before anything is told; the rest may be told, see [`crate::Model::feed`].

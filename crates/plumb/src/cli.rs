@@ -425,7 +425,8 @@ pub struct CompareArgs {
     /// on all hosts or on one that stands apart, or of the figure METRIC.
     #[arg(long, value_name = "[METRIC=]PERCENT")]
     pub fail_above: Vec<String>,
-    /// The same when METRIC of B is below that of A by more than this, with sets the upper end of the interval: requests=5%.
+    /// Exit with 1 when METRIC of B is below that of A by more than this, with sets the upper end of the 95 % interval, as in
+    /// requests=5% (repeatable). With --lake: on all hosts, or on one that stands apart or has no such figure any more.
     #[arg(long, value_name = "METRIC=PERCENT")]
     pub fail_below: Vec<String>,
     /// Print everything as JSON on standard output.

@@ -90,6 +90,8 @@ fn told_apart(dir: &Path) -> Result<(), String> {
     says(&a, &longer, &["--fail-above", "50%", "--fail-above", "threads-time=5%"], 1, "B is slower: ")?;
     // Faster is not above.
     says(&longer, &a, &["--fail-above", "5%"], 0, "B is faster: ")?;
+    says(&longer, &a, &["--fail-below", "elapsed=5%"], 1, "B is faster: ")?;
+    says(&a, &longer, &["--fail-below", "elapsed=5%"], 0, "B is slower: ")?;
 
     let comparison = json(&a, &longer);
     let elapsed = line(&comparison, "elapsed");
@@ -249,6 +251,7 @@ fn bad_input_is_named_with_the_next_step() {
     refused(&set, &file, &[], &["file is a file", "plumb run -o DIR"]);
     refused(&set, &set, &["--fail-above", "5"], &["'5' is not a percentage", "cpu=5%"]);
     refused(&set, &set, &["--fail-above", "cqu=5%"], &["'cqu'", "cpu,"]);
+    refused(&set, &set, &["--fail-below", "5%"], &["--fail-below '5%'", "requests=5%"]);
     refused(&set, &set, &["--comm", "nobody"], &["nobody", "plumb-workload"]);
     std::fs::write(set.join("set.json"), "{").expect("spoil");
     refused(&set, &set, &[], &["set.json: not a set"]);

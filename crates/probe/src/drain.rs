@@ -197,8 +197,10 @@ impl Drain {
         let pid = task.tgid;
         let service = self.services.of(pid);
         self.in_services |= service.is_some();
-        let script = || (service::script_name(&task.comm, &task.cmdline).unwrap_or_default(), String::new());
-        let (name, cgroup) = service.map_or_else(script, |s| (s.name, s.cgroup.display().to_string()));
+        let (name, cgroup) = match service {
+            Some(service) => (service.name, service.cgroup.display().to_string()),
+            None => (self.services.script(task).unwrap_or_default(), String::new()),
+        };
         // That it is in none says something of one that was started from a service alone.
         match !name.is_empty() || (self.in_services && at > 0) {
             true => writer.state(clock::now(), &StateService { at, pid, name, cgroup }),

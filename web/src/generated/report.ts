@@ -986,7 +986,7 @@ export interface HotRow {
 
 /** What the target's elapsed time went to when waits for its own threads are followed to what those did: of the command's first thread, or of all threads. */
 export interface PathResult {
-  /** `command`: from its first thread's begin to its end. `requests`: from the first that was received of each request to the first that was sent back, waits for threads of the target followed. `threads`: the sum over all threads of the target. */
+  /** `command`: from its first thread's begin to its end. `requests`: from the arrival of each request to the first bytes sent back, waits for threads of the target followed. `threads`: the sum over all threads of the target. */
   of: string;
   /** Its length; the parts add up to it. */
   time: number;
@@ -1172,12 +1172,12 @@ export interface HerdResult {
 export interface ServiceResult {
   /** Requests that were answered. */
   requests: number;
-  /** Time from the first that was received of each to the first that was sent back. */
+  /** Time from the arrival of each to the first bytes sent back. */
   time: number;
   /** The longest. */
   longest: number;
-  /** Of the time, until the target received them: they were in a TCP socket, or in the queue of a listener, while nobody took them. */
-  unread: number;
+  /** Of the time, until they were received: while the thread that waited for one was woken, and while data was in a TCP socket that nobody read. Absent where the trace does not tell of the latter. */
+  unread?: number;
   /** What threads of the target did meanwhile that requests in progress waited for (`thread.request`). */
   meanwhile: BlameRow[];
   /** Which threads those were, most time first. */

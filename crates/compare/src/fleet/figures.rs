@@ -107,6 +107,15 @@ pub struct Figure {
     pub blocks: Vec<Block>,
 }
 
+impl Figure {
+    /// Hosts of `both` sides that have it before the change alone.
+    pub fn gone<'a>(&'a self, both: &'a BTreeSet<&str>) -> impl Iterator<Item = &'a str> {
+        let sides = self.hosts.iter().zip(&self.blocks);
+        let gone = sides.filter(|(_, block)| !block.before.is_empty() && block.after.is_empty());
+        gone.map(|(host, _)| host.as_str()).filter(|host| both.contains(host))
+    }
+}
+
 /// What of a run's environment is one value on some hosts.
 #[derive(Debug)]
 pub struct Attribute {

@@ -4,7 +4,7 @@
 
 use super::show::change;
 use super::{Fleet, FleetLine, FleetUnit, HostApart};
-use crate::gate::{exit_code, Gate, Verdict};
+use crate::gate::{exit_code, Gate, Verdict, Way};
 use crate::measure::ELAPSED;
 use anyhow::{bail, Result};
 use std::collections::BTreeSet;
@@ -37,22 +37,25 @@ impl Fleet {
     /// There is no such figure, or no error is known of it.
     pub fn judge(&mut self, gates: &[Gate]) -> Result<()> {
         for gate in gates {
-            self.gates.push(verdict(gate, &self.lines, &self.apart)?);
+            // What is not there is no change of any host, and the most that a rate can fall by.
+            let gone = self.gone.get(&gate.metric).filter(|_| gate.way == Way::Below);
+            let gone = gone.map_or(&[][..], Vec::as_slice);
+            self.gates.push(verdict(gate, &self.lines, &self.apart, gone)?);
         }
         Ok(())
     }
 }
 
-fn verdict(gate: &Gate, lines: &[FleetLine], apart: &[HostApart]) -> Result<Verdict> {
+fn verdict(gate: &Gate, lines: &[FleetLine], apart: &[HostApart], gone: &[String]) -> Result<Verdict> {
     let every = gate.metric == ELAPSED;
     let judged: Vec<&FleetLine> =
         lines.iter().filter(|l| if every { l.is_time() } else { l.key == gate.metric }).collect();
-    if judged.is_empty() && !every {
+    if judged.is_empty() && !every && gone.is_empty() {
         let known: Vec<&str> = lines.iter().map(|l| l.key.as_str()).collect();
         let (option, metric) = (gate.way.option(), &gate.metric);
         bail!("{option}: A and B have no figure '{metric}'; they have: {}", known.join(", "));
     }
-    if !judged.is_empty() && judged.iter().all(|l| l.low.is_none()) {
+    if !judged.is_empty() && judged.iter().all(|l| l.low.is_none()) && gone.is_empty() {
         bail!("{}: no error is known of a change, so none can be judged: that takes several hosts, or several runs on each side of one", gate.way.option());
     }
     // Of many figures the interval of one is above by chance: such a one must be found as well.
@@ -72,10 +75,11 @@ fn verdict(gate: &Gate, lines: &[FleetLine], apart: &[HostApart]) -> Result<Verd
     let change_of = |l: &FleetLine| way.up(l.percent(l.change));
     let most = judged.iter().copied().max_by(|x, y| change_of(x).total_cmp(&change_of(y)));
     let first = grown.first().copied().or(most);
-    let crossed = !grown.is_empty() || !hosts.is_empty();
+    let crossed = !grown.is_empty() || !hosts.is_empty() || !gone.is_empty();
     let what = if every { "times" } else { &gate.metric };
     let mut words = match (grown.as_slice(), first) {
-        ([], None) => format!("{what}: there is none, so none is {limit}"),
+        ([], None) if every => format!("{what}: there is none, so none is {limit}"),
+        ([], None) => format!("{what}: no host has it on both sides"),
         ([], Some(l)) if every => {
             format!(
                 "{what}: none of {} is {limit} on all hosts; the largest is {}, {}",
@@ -102,6 +106,10 @@ fn verdict(gate: &Gate, lines: &[FleetLine], apart: &[HostApart]) -> Result<Verd
     if !hosts.is_empty() {
         words += &format!("; {} it on {}, which stand apart", way.word(), super::show::list(&hosts));
     }
+    if !gone.is_empty() {
+        words +=
+            &format!("; none any more on {}", super::show::list(&gone.iter().map(String::as_str).collect()));
+    }
     words += ".";
     let growth = first.map(|l| l.percent(l.change));
     let low = first.and_then(|l| Some(l.percent(way.near(l.low, l.high)?)));
@@ -111,7 +119,6 @@ fn verdict(gate: &Gate, lines: &[FleetLine], apart: &[HostApart]) -> Result<Verd
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::Way;
 
     fn line(key: &str, unit: FleetUnit, change: f64, found: bool) -> FleetLine {
         let relative = unit != FleetUnit::Percent;
@@ -150,8 +157,9 @@ mod tests {
             q: 0.0,
         };
         let gate = |text: &str| Gate::parse(Way::Above, text).expect("a gate");
-        let crossed =
-            |text: &str, apart: &[HostApart]| verdict(&gate(text), &lines, apart).expect("a verdict").crossed;
+        let crossed = |text: &str, apart: &[HostApart]| {
+            verdict(&gate(text), &lines, apart, &[]).expect("a verdict").crossed
+        };
         assert!(crossed("5%", &[]));
         assert!(!crossed("9.5%", &[]), "the interval begins below");
         assert!(!crossed("20%", &[]), "a rate that grew is no time");
@@ -161,8 +169,8 @@ mod tests {
         assert!(crossed("span.commit.rate=20%", &[]) && crossed("account.running=5%", &[]));
         assert!(!crossed("account.running=7.5%", &[]));
         let unsure = FleetLine { low: None, high: None, ..line("elapsed", FleetUnit::Seconds, 0.8, false) };
-        verdict(&gate("5%"), &[unsure], &[]).expect_err("nothing is known of it");
-        let error = verdict(&gate("x=5%"), &lines, &[]).expect_err("none");
+        verdict(&gate("5%"), &[unsure], &[], &[]).expect_err("nothing is known of it");
+        let error = verdict(&gate("x=5%"), &lines, &[], &[]).expect_err("none");
         assert!(error.to_string().contains("span.commit.p99"), "{error}");
     }
 
@@ -176,13 +184,19 @@ mod tests {
             others: -0.10,
             q: 0.0,
         };
-        let judged = |text: &str, apart: &[HostApart]| {
-            verdict(&Gate::parse(Way::Below, text).expect("a gate"), &lines, apart).expect("a verdict")
+        let below = |text: &str, lines: &[FleetLine], apart: &[HostApart], gone: &[String]| {
+            verdict(&Gate::parse(Way::Below, text).expect("a gate"), lines, apart, gone)
         };
+        let judged = |text: &str, apart: &[HostApart]| below(text, &lines, apart, &[]).expect("a verdict");
         let fell = judged("span.commit.rate=5%", &[]);
         assert!(fell.crossed && fell.words.contains("below -5 %"), "{}", fell.words);
         assert!(!judged("span.commit.rate=9.5%", &[]).crossed, "the interval ends above");
         assert!(judged("span.commit.rate=20%", &[host(-0.3)]).crossed);
         assert!(!judged("span.commit.rate=20%", &[host(0.5)]).crossed, "faster than the others");
+        for lines in [&lines[..], &[]] {
+            let dead = below("span.commit.rate=20%", lines, &[], &["web-3".into()]).expect("a verdict");
+            assert!(dead.crossed && dead.words.ends_with("; none any more on web-3."), "{}", dead.words);
+        }
+        below("span.commit.rate=20%", &[], &[], &[]).expect_err("none");
     }
 }

@@ -344,7 +344,7 @@ fn a_service_is_judged_by_its_busy_time() {
         requests: 10,
         time: 1_000 * MS,
         longest: 200 * MS,
-        unread: 380 * MS,
+        unread: Some(380 * MS),
         meanwhile: vec![idle, running],
         blockers: vec![blocker],
     };

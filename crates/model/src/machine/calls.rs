@@ -51,10 +51,10 @@ impl<O: Observer> Model<O> {
     }
 
     /// A thread takes data in its call that came `waited` ago, ns.
-    pub(super) fn takes(&mut self, ts: u64, tid: u32, waited: u64) {
+    pub(super) fn takes(&mut self, tid: u32, waited: u64) {
         if let Some(at) = self.known(tid) {
-            // What was waited for before is no account's.
-            let came = ts.saturating_sub(waited).max(self.setup.begin);
+            // Not from `ts`: a window begins there at the earliest. What was done in a pause is in no account.
+            let came = self.seen.saturating_sub(waited).max(self.pauses.last().min(self.seen));
             let t = &mut self.threads[at];
             t.taken = if t.taken == 0 { came } else { t.taken.min(came) };
         }

@@ -147,7 +147,7 @@ impl<O: Observer> Model<O> {
                 requests: answered.requests,
                 time: answered.time,
                 longest: answered.longest,
-                unread: answered.unread,
+                unread: self.setup.reads.then_some(answered.unread),
                 meanwhile: rows.blame(&ledger.meanwhile),
                 blockers: ledger.blockers.rows(&self.names),
             },

@@ -37,6 +37,11 @@ impl Pauses {
         self.told.push_back((begin, end));
     }
 
+    /// End of the last that began, ns; 0: there was none.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Whether a moment lies in one.
     pub fn has(&self, ts: u64) -> bool {
         self.told.iter().any(|(begin, end)| (*begin..*end).contains(&ts))

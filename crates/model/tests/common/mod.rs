@@ -47,7 +47,7 @@ impl Bench {
     }
 
     fn of(setup: Setup, sockets: Vec<StateSocket>) -> Self {
-        let mut setup = Setup { begin: 1000, end: END, ..setup };
+        let mut setup = Setup { begin: 1000, end: END, reads: true, ..setup };
         let task = |tid, target| StateTask {
             tid,
             tgid: tid,

@@ -67,7 +67,7 @@ finding(f: &Finding, c) {
 
 table!(SERVICES, Services, Account, "services", "Services of a machine that was recorded whole, most CPU time first",
 service(s: &ServiceDiagnosis, c) {
-    service: Text = &s.name, "Name of the program that it began with";
+    service: Text = &s.name, "Unit, container or program; of an interpreter with its script";
     processes: Integer = s.processes, "Its processes, those that ended included";
     cpu_used_ns: Integer = s.cpu_used, "On a CPU";
     busy_ns: Integer = s.busy, "Time in which its threads ran or waited, but for no request";
