@@ -182,3 +182,23 @@ pub fn attributes(ask: Ask<'_>, runs: &HashMap<String, Run>) -> Result<Vec<Attri
     let several = hosts.into_iter().filter(|(_, hosts)| hosts.len() > 1);
     Ok(several.map(|((what, value), hosts)| Attribute { what, value, hosts }).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_without_a_figure_after_the_change_is_gone() {
+        let block = |before: &[f64], after: &[f64]| Block { before: before.into(), after: after.into() };
+        let figure = Figure {
+            key: "service.shop.requests".into(),
+            unit: FleetUnit::Rate,
+            relative: true,
+            hosts: ["both", "gone", "new", "left"].map(str::to_owned).into(),
+            blocks: vec![block(&[1.0], &[1.0]), block(&[1.0], &[]), block(&[], &[1.0]), block(&[1.0], &[])],
+        };
+        // A host that has no runs after the change has not lost anything.
+        let both = BTreeSet::from(["both", "gone", "new"]);
+        assert_eq!(figure.gone(&both).collect::<Vec<_>>(), ["gone"]);
+    }
+}
