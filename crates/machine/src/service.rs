@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The systemd unit or container that a process is in, by the path of its control group, and what the container's
-//! runtime calls it. Nothing is asked of a runtime that does not stand in its files, but of Docker and Podman where
+//! runtime calls it; `script`: of one in neither, what its interpreter runs. Nothing is asked of a runtime that does not stand in its files, but of Docker and Podman where
 //! their files lie elsewhere.
 //!
 //! Paths: systemd's control group API (cgroup names are unit names), Kubernetes' cgroup drivers (`pod` and its UID),
@@ -24,7 +24,7 @@ const RUNTIMES: &[&str] = &["cri-containerd-", "crio-", "docker-", "libpod-", "n
 const SOCKETS: &[&str] = &["/run/docker.sock", "/run/podman/podman.sock"];
 /// A runtime that does not answer within this time is not asked again for that container.
 const ANSWER: Duration = Duration::from_millis(200);
-/// Most that is read of an answer, bytes.
+/// Most that is read of an answer or of a command line, bytes.
 const MOST: u64 = 1 << 20;
 /// Digits of an id that stand for it, as runtimes show them.
 const SHORT: usize = 12;
