@@ -4,7 +4,6 @@
 use crate::environment::{self, Differs};
 use crate::gate::{exit_code, Gate, Verdict};
 use crate::lines::{self, Line};
-use crate::measure::{REQUESTS, REQUEST_UNREAD};
 use crate::side::{Kind, Side};
 use crate::words;
 use anyhow::{Context, Result};
@@ -72,7 +71,8 @@ impl Comparison {
             headline: words::headline(&lines, elapsed, &a, &b),
             sentences: words::sentences(&lines),
             environment: environment::differences(&a, &b),
-            doubts: [doubts("A", &a), doubts("B", &b), arrivals(&a, &b)].concat(),
+            doubts: [doubts("A", &a), doubts("B", &b), words::arrivals(&a, &b).into_iter().collect()]
+                .concat(),
             tested: lines.iter().filter(|l| l.q.is_some()).count(),
             gates: gates.iter().map(|g| g.judge(&lines, given)).collect::<Result<_>>()?,
             lines,
@@ -86,18 +86,6 @@ impl Comparison {
         let members = || self.a.members.iter().chain(&self.b.members);
         exit_code(members().all(|m| m.not_valid.is_empty()), &self.gates)
     }
-}
-
-/// Requests of a recording that does not tell how long data was in its socket begin later than those of one that does.
-fn arrivals(a: &Side, b: &Side) -> Vec<String> {
-    let has = |side: &Side, key: &str| side.members.iter().any(|m| m.measures.iter().any(|x| x.key == key));
-    let both = has(a, REQUESTS) && has(b, REQUESTS);
-    let (later, earlier) = match (has(a, REQUEST_UNREAD), has(b, REQUEST_UNREAD)) {
-        (false, true) if both => ("A", "B"),
-        (true, false) if both => ("B", "A"),
-        _ => return Vec::new(),
-    };
-    vec![format!("requests of {later} begin when they were read, those of {earlier} when their data came: tcp_read_waited was recorded of {earlier} alone")]
 }
 
 fn doubts(name: &str, side: &Side) -> Vec<String> {

@@ -4,7 +4,7 @@
 use super::lines::{Line, Mark};
 use super::measure::{Group, Unit, REQUEST, THREADS_TIME};
 use super::side::{Kind, Side};
-use super::words::{number, signed_time};
+use super::words::{is_short, number, signed_time};
 use crate::comparison::Comparison;
 use anyhow::Result;
 use plumb_report::terminal::Table;
@@ -60,7 +60,7 @@ pub fn print(c: &Comparison, out: &mut dyn Write) -> Result<()> {
         if group == Group::Account && errors && !lines.is_empty() {
             let parts = || c.lines.iter().filter(|l| l.group == group && l.key != THREADS_TIME);
             let whole = parts().map(|l| l.mean_a.max(l.mean_b)).sum();
-            let sum = signed_time(parts().map(|l| l.mean_difference).sum(), whole);
+            let sum = signed_time(parts().map(|l| l.mean_difference).sum(), is_short(whole));
             writeln!(out, "  Medians need not add up; the means' differences do: {sum} in all.")?;
         }
     }

@@ -3,7 +3,9 @@
 //! became of the accesses.
 
 use super::lines::{Line, Mark};
-use super::measure::{Group, Unit, ELAPSED, PATH, REQUEST, REQUESTS, REQUEST_TIME, THREADS_TIME};
+use super::measure::{
+    Group, Unit, ELAPSED, PATH, REQUEST, REQUESTS, REQUEST_TIME, REQUEST_UNREAD, THREADS_TIME,
+};
 use super::side::Side;
 use plumb_report::time_parts::PARTS;
 use plumb_stats::repetitions;
@@ -16,18 +18,23 @@ const MOST_PARTS: usize = 4;
 /// Without an error, a figure that changed by less is called the same.
 const SAME: f64 = 0.05;
 
-/// Two times in one unit that suits the larger: `0.512 s -> 0.317 s`.
-fn times(a: f64, b: f64) -> String {
-    if a.max(b) < 0.1 {
+/// Whether a time, s, is told in milliseconds.
+pub fn is_short(seconds: f64) -> bool {
+    seconds < 0.1
+}
+
+/// Two times in one unit: `0.512 s -> 0.317 s`.
+fn times(a: f64, b: f64, short: bool) -> String {
+    if short {
         format!("{:.2} ms -> {:.2} ms", a * 1e3, b * 1e3)
     } else {
         format!("{a:.3} s -> {b:.3} s")
     }
 }
 
-/// A signed part of a time, in the unit that suits the whole.
-pub fn signed_time(seconds: f64, whole: f64) -> String {
-    if whole < 0.1 {
+/// A signed part of a time, in the whole's unit.
+pub fn signed_time(seconds: f64, short: bool) -> String {
+    if short {
         format!("{:+.2} ms", seconds * 1e3)
     } else {
         format!("{seconds:+.3} s")
@@ -48,7 +55,7 @@ pub fn number(value: f64, unit: Unit) -> String {
 
 /// First sentence, and whether it says that there is a difference.
 pub fn headline(lines: &[Line], line: &Line, a: &Side, b: &Side) -> String {
-    let from_to = times(line.a, line.b);
+    let from_to = times(line.a, line.b, is_short(line.a.max(line.b)));
     if a.length_given() || b.length_given() {
         return served(lines).unwrap_or_else(|| format!(
             "No speed to compare: how long A and B were recorded ({from_to}) was chosen or cut short; compare the parts."
@@ -185,12 +192,14 @@ fn parts(lines: &[Line], group: Group) -> Option<String> {
         (a, b) = ((total.a - in_a).max(0.0), (total.b - in_b).max(0.0));
     }
     let whole = a.max(b);
+    // The headline has the requests' time in milliseconds.
+    let short = of_requests || is_short(whole);
     sums.retain(|(_, difference, sure)| *sure && difference.abs() >= whole * WORTH_TELLING);
     sums.sort_by(|x, y| y.1.abs().total_cmp(&x.1.abs()));
     let told: Vec<String> = sums
         .iter()
         .take(MOST_PARTS)
-        .map(|(words, difference, _)| format!("{} {words}", signed_time(*difference, whole)))
+        .map(|(words, difference, _)| format!("{} {words}", signed_time(*difference, short)))
         .collect();
     let what = match (group == Group::Path, of_requests) {
         (true, true) => "Of a request",
@@ -206,7 +215,7 @@ fn parts(lines: &[Line], group: Group) -> Option<String> {
     } else {
         told.join(", ")
     };
-    Some(format!("{what}: {}: {told}.", times(a, b)))
+    Some(format!("{what}: {}: {told}.", times(a, b, short)))
 }
 
 /// Number, mean size and time of the accesses: changed, or not.
@@ -232,6 +241,18 @@ fn change(line: &Line, unit: &str) -> String {
         Some(ratio) if ratio > 0.0 && ratio <= 1.0 / 1.95 => format!("1/{:.1} of it {from_to}", 1.0 / ratio),
         _ => format!("{:+.1} % {from_to}", relative * 100.0),
     }
+}
+
+/// Requests of a recording that does not tell how long data was in its socket begin later than those of one that does.
+pub fn arrivals(a: &Side, b: &Side) -> Option<String> {
+    let has = |side: &Side, key: &str| side.members.iter().any(|m| m.measures.iter().any(|x| x.key == key));
+    let both = has(a, REQUESTS) && has(b, REQUESTS);
+    let (later, earlier) = match (has(a, REQUEST_UNREAD), has(b, REQUEST_UNREAD)) {
+        (false, true) if both => ("A", "B"),
+        (true, false) if both => ("B", "A"),
+        _ => return None,
+    };
+    Some(format!("requests of {later} begin when they were read, those of {earlier} when their data came: tcp_read_waited was recorded of {earlier} alone"))
 }
 
 /// The line of the elapsed time; every run has one.
@@ -354,12 +375,32 @@ mod tests {
                 "Of a request: 31.00 ms -> 3.00 ms: -28.00 ms waiting for sockets and the network."
             ]
         );
+        let slow = said(ran("requests", 100, 30_000_000_000, 1_000_000_000), before());
+        assert!(slow[1].starts_with("Of a request: 310.00 ms -> 31.00 ms"), "the headline's unit: {slow:?}");
         // One that hardly has to work has no path of requests, and one that answers nothing no time of one.
         let idle = said(before(), ran("threads", 4_000, 8_000_000, 4_000_000));
         assert!(idle[0].starts_with("Requests answered a second: 4.0 times"), "{idle:?}");
         assert!(!idle.iter().any(|s| s.starts_with("Of a request")), "{idle:?}");
         let dead = said(before(), ran("requests", 0, 30_000_000_000, 0));
         assert_eq!(dead[0], "Requests answered a second: -100.0 % (100.0 -> 0.0); no error is known.");
+    }
+
+    #[test]
+    fn requests_that_begin_at_another_moment_are_a_doubt() {
+        let side = |requests, unread| {
+            let service = plumb_model::ServiceResult { requests, time: 9, unread, ..Default::default() };
+            let result = RunResult { service, ..RunResult::default() };
+            let mut side = side(1);
+            side.members[0].measures = measures(&result, true, &Value::Null);
+            side
+        };
+        let (read, came) = (side(3, None), side(3, Some(0)));
+        let said = |a, b| arrivals(a, b).unwrap_or_default();
+        assert!(said(&read, &came).starts_with("requests of A begin when they were read, those of B when"));
+        assert!(said(&came, &read).starts_with("requests of B begin when they were read, those of A when"));
+        for (a, b) in [(&read, &read), (&came, &came), (&side(0, None), &came)] {
+            assert_eq!(arrivals(a, b), None);
+        }
     }
 
     #[test]
