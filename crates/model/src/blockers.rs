@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! Threads of the target that requests in progress waited for.
 
-use crate::parts::{Names, Who};
+use crate::parts::Names;
 use crate::result::BlockerRow;
 use rustc_hash::FxHashMap;
 
@@ -23,8 +23,7 @@ pub struct Blockers(FxHashMap<u32, Blocker>);
 
 impl Blockers {
     /// A request waited for a thread (process, thread), ns.
-    pub fn add(&mut self, (pid, tid): (u32, u32), who: Who, time: u64) {
-        let Who::Name(name) = who else { return };
+    pub fn add(&mut self, (pid, tid): (u32, u32), name: u32, time: u64) {
         if self.0.len() >= MOST && !self.0.contains_key(&tid) {
             return;
         }

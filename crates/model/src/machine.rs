@@ -287,9 +287,20 @@ impl<O: Observer> Model<O> {
     fn belongs(&mut self, at: usize) {
         let service = self.services.process(self.threads[at].tgid);
         self.threads[at].service = service;
+        self.call_by_script(at);
         if self.ledgers.len() <= service as usize {
             self.ledgers.resize_with(service as usize + 1, Ledger::default);
         }
+    }
+
+    /// A thread has another name or belongs to another service.
+    fn call_by_script(&mut self, at: usize) {
+        let t = &self.threads[at];
+        let script = self.services.script(t.tgid, self.names.name(t.name)).map(str::to_owned);
+        self.threads[at].called = match script {
+            Some(script) => self.name_number(&script),
+            None => t.name,
+        };
     }
 
     /// A process is, or will be, in a unit or container.
@@ -345,7 +356,7 @@ impl<O: Observer> Model<O> {
     fn comes_from_outside(&mut self, at: usize) {
         let name = self.name_number(OUTSIDE);
         let t = &mut self.threads[at];
-        (t.name, t.kernel) = (name, t.tid >= OUTSIDE_KERNEL);
+        (t.name, t.called, t.kernel) = (name, name, t.tid >= OUTSIDE_KERNEL);
         self.processes.name(t.tid, OUTSIDE, "", 0);
     }
 
@@ -575,7 +586,7 @@ impl<O: Observer> Model<O> {
             Jbd2StartCommit::ID => {
                 let at = self.place(r.tid);
                 let asked = self.threads[at].woken_by;
-                let asked = self.known(asked).map(|at| (asked, self.threads[at].name));
+                let asked = self.known(asked).map(|at| (asked, self.threads[at].called));
                 self.journals.begin(r.tid, ts, asked);
             }
             Jbd2EndCommit::ID => self.journals.end(r.tid, ts),

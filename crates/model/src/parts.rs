@@ -16,7 +16,7 @@ pub const TCP_AGAIN: &str = "TCP retransmission";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Who {
     Nobody,
-    /// A thread of this name, see [`Names`].
+    /// A thread that is called so, see [`crate::thread::Thread::called`].
     Name(u32),
     /// A disk, by device number.
     Disk(u32),

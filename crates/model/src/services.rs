@@ -93,6 +93,8 @@ pub struct Services {
     numbers: FxHashMap<String, Service>,
     /// Names of programs that a shell runs.
     scripts: FxHashSet<String>,
+    /// Processes that run the script after which their service is named, and how they are called themselves.
+    interpreters: FxHashMap<u32, String>,
     /// Whether they are a machine's.
     machine: bool,
     /// Those that are units or containers.
@@ -172,6 +174,9 @@ impl Services {
                 None => services.number(comm),
             };
             services.of.insert(*pid, number);
+            if scripts.contains_key(pid) && scripts.get(pid) == scripts.get(&root) {
+                services.interprets(*pid, Some(processes[pid].0));
+            }
             if root == *pid {
                 services.own.insert(root, true);
             }
@@ -213,6 +218,20 @@ impl Services {
         self.number(if known { name } else { comm })
     }
 
+    /// A process, called `comm`, runs the script after which its service is named, where that is named after one.
+    fn interprets(&mut self, tgid: u32, comm: Option<&str>) {
+        let name = self.name(self.process(tgid));
+        match comm.filter(|comm| !name.is_empty() && name != *comm) {
+            Some(comm) => self.interpreters.insert(tgid, comm.into()),
+            None => self.interpreters.remove(&tgid),
+        };
+    }
+
+    /// The script after which the service of a process is named, if one of its threads is called as the program that runs it.
+    pub fn script(&self, tgid: u32, thread: &str) -> Option<&str> {
+        self.interpreters.get(&tgid).filter(|comm| *comm == thread).map(|_| self.name(self.process(tgid)))
+    }
+
     fn launches(&self, name: &str) -> bool {
         launches(name) || self.scripts.contains(name)
     }
@@ -248,15 +267,17 @@ impl Services {
             return false;
         }
         let nameless = self.own.get_mut(&told.pid).is_some_and(|told| !std::mem::replace(told, true));
-        let service = match of {
-            Of::Group(group) => group,
+        let (service, comm) = match of {
+            Of::Group(group) => (group, None),
             Of::Script(name) if nameless => {
                 let comm = self.name(self.process(told.pid)).to_owned();
-                self.of_script(&name, &comm)
+                (self.of_script(&name, &comm), Some(comm))
             }
             _ => return false,
         };
-        self.of.insert(told.pid, service) != Some(service)
+        let moved = self.of.insert(told.pid, service) != Some(service);
+        self.interprets(told.pid, comm.as_deref());
+        moved
     }
 
     /// A process belongs to its parent's service until it runs another program.
@@ -264,6 +285,10 @@ impl Services {
         if self.names.len() > 1 && child != parent {
             self.own.remove(&child);
             self.of.insert(child, self.process(parent));
+            match self.interpreters.get(&parent).cloned() {
+                Some(comm) => self.interpreters.insert(child, comm),
+                None => self.interpreters.remove(&child),
+            };
         }
     }
 
@@ -277,6 +302,8 @@ impl Services {
         let had = self.process(tgid);
         let of = self.ran(tgid, ts);
         let told = of.is_some();
+        let runs = matches!(of, Some(Of::Script(_))).then_some(comm);
+        self.interpreters.remove(&tgid);
         // Another program is another service where it left the unit that started it, as a user's session leaves that of
         // sshd, where it was started by what starts others for somebody, and where it takes the place of the first of its service.
         let own = match self.groups.contains(&had) {
@@ -297,6 +324,7 @@ impl Services {
             false => self.own.insert(tgid, told),
         };
         self.of.insert(tgid, number);
+        self.interprets(tgid, runs);
     }
 
     /// What was told of the program that a process runs since `ts`.
@@ -328,6 +356,7 @@ impl Services {
         let mut next = self.clone();
         next.of.retain(|pid, _| lives(*pid));
         next.own.retain(|pid, _| lives(*pid));
+        next.interpreters.retain(|pid, _| lives(*pid));
         let coming = next.coming.values().flatten().filter_map(|(_, of)| match of {
             Of::Group(group) => Some(*group),
             _ => None,

@@ -196,6 +196,8 @@ pub struct Thread {
     pub queued: Option<crate::locks::Key>,
     /// Its name, see [`crate::parts::Names`].
     pub name: u32,
+    /// What those that wait for it call it: its name, or the script that an interpreter of that name runs.
+    pub called: u32,
     /// CPU on whose queue it is or was last, and where it was moved to since it last ran.
     pub queue: Queue,
     /// Thread that woke it last; 0 for an interrupt.
@@ -278,6 +280,7 @@ impl Thread {
             futex: None,
             queued: None,
             name: 0,
+            called: 0,
             queue: Queue::default(),
             woken_by: 0,
             waker: (0, false),

@@ -7,8 +7,8 @@ mod common;
 use common::{Bench, END, NEIGHBOUR, SHELL, SLEEPS};
 use plumb_model::Category;
 use plumb_trace::schema::{
-    ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedSwitch, SchedWaking,
-    SoftirqEntry, SoftirqExit, StateSocket, SysEnter, SysExit, TcpReadWaited, TcpRetransmitSkb,
+    ContentionBegin, ContentionEnd, Futex, IrqHandlerEntry, IrqHandlerExit, SchedRename, SchedSwitch,
+    SchedWaking, SoftirqEntry, SoftirqExit, StateSocket, SysEnter, SysExit, TcpReadWaited, TcpRetransmitSkb,
     TcpRetransmitWaiter,
 };
 
@@ -160,6 +160,26 @@ fn services_of_a_machine_are_told_as_if_each_was_the_target() {
     // The machine's account is that of both, and of who did nothing.
     let sum: u64 = machine.services.iter().map(|s| s.result.processes[0].thread_time).sum();
     assert_eq!(machine.processes.iter().map(|p| p.thread_time).sum::<u64>(), sum + END - 1000);
+}
+
+#[test]
+fn who_is_waited_for_is_called_with_its_script() {
+    let sockets = || vec![socket(CLIENT, StateSocket::ACCEPTED), socket(UPSTREAM, StateSocket::CONNECTED)];
+    let script = "task900 shop.py";
+    let machine = upstream_sleeps(Bench::scripts(sockets(), &[(NEIGHBOUR, script)]));
+    let waits_for = |machine: &plumb_model::RunResult| -> Vec<String> {
+        let served = machine.services.iter().find(|s| s.name == format!("task{SHELL}")).expect("the server");
+        let parts = served.result.path.parts.iter();
+        parts.filter(|p| p.category == Category::Socket).map(|p| p.who.clone()).collect()
+    };
+    assert_eq!(waits_for(&machine), [script]);
+    let processes: Vec<&str> = machine.processes.iter().map(|p| p.comm.as_str()).collect();
+    assert!(processes.contains(&"task900"), "a process has its own name: {processes:?}");
+    // Of a thread that takes a name of its own that is told.
+    let mut named = Bench::scripts(sockets(), &[(NEIGHBOUR, script)]);
+    let comm = *b"backend\0\0\0\0\0\0\0\0\0";
+    named.at(1500, NEIGHBOUR, SchedRename { tid: NEIGHBOUR, ts: 1500, comm, ..Default::default() });
+    assert_eq!(waits_for(&upstream_sleeps(named)), ["backend"]);
 }
 
 #[test]

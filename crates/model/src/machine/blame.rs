@@ -292,7 +292,7 @@ impl<O: Observer> Model<O> {
     fn holder(&self, sleep: &Sleep) -> Option<Who> {
         let owner = sleep.futex?.owner;
         let at = self.known(owner).filter(|_| owner > 1)?;
-        self.threads[at].target.then_some(Who::Name(self.threads[at].name))
+        self.threads[at].target.then_some(Who::Name(self.threads[at].called))
     }
 
     /// Who ended the last wait of a thread.
@@ -454,9 +454,9 @@ impl<O: Observer> Model<O> {
             let mut end = b;
             for (part, ns) in sum.within(a, b) {
                 let start = end.saturating_sub(ns).max(a);
-                let own = follow.behind && (part.who == Who::Name(w.name) || part.who == Who::Nobody);
+                let own = follow.behind && (part.who == Who::Name(w.called) || part.who == Who::Nobody);
                 let part = match (own, follow.deep) {
-                    (true, _) => behind(part, w.name),
+                    (true, _) => behind(part, w.called),
                     (false, true) => part,
                     (false, false) => others(part),
                 };
@@ -484,10 +484,10 @@ impl<O: Observer> Model<O> {
     /// Splits what thread number `at` did from `a` to `b`.
     fn follow_interval(&self, at: usize, did: Did, a: u64, b: u64, follow: Follow, out: &mut Vec<Piece>) {
         let w = &self.threads[at];
-        let who = Who::Name(w.name);
+        let who = Who::Name(w.called);
         let ours = follow.deep && ((w.target && w.service == follow.service) || follow.peer);
         if let (Did::Waited(part), true) = (did, follow.behind && ours) {
-            return piece(out, behind(part, w.name), a, b);
+            return piece(out, behind(part, w.called), a, b);
         }
         let mut tell = |category| piece(out, Part { category, who }, a, b);
         match did {

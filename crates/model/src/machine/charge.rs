@@ -28,7 +28,7 @@ impl<O: Observer> Model<O> {
         let from = t.charged;
         (t.charged, t.charged_interrupts) = (ts, interrupted);
         if t.target {
-            t.path.ran(Part { category, who: Who::Name(t.name) }, busy);
+            t.path.ran(Part { category, who: Who::Name(t.called) }, busy);
             t.path.ran(Part::of(Category::Interrupted), irq);
             self.spent(at, Part::of(category), (from, ts), busy);
             self.spent(at, Part::of(Category::Interrupted), (from, ts), irq);
@@ -57,7 +57,7 @@ impl<O: Observer> Model<O> {
             return;
         }
         let spent = self.piece_of(at, p, time, wait);
-        self.triggered.spent((spent.tid, spent.name), p.part, (p.from, p.to), time);
+        self.triggered.spent((spent.tid, self.threads[at].called), p.part, (p.from, p.to), time);
         self.observer.spent(&spent);
     }
 

@@ -108,7 +108,7 @@ impl<O: Observer> Model<O> {
         if bits != 0 && queued.is_none() {
             self.locks.begin(key, bits);
         }
-        let (tid, name) = (self.threads[at].tid, self.threads[at].name);
+        let (tid, name) = (self.threads[at].tid, self.threads[at].called);
         let (holder, who) = match cause {
             Cause::Thread(holder) => (holder, self.waker(cause, at)),
             // It gave up for now: who had got it last had it.

@@ -120,7 +120,7 @@ impl<O: Observer> Model<O> {
 
     /// The name of who fired a trigger; empty of the idle thread, and where it was not seen.
     fn called(&self, tid: u32) -> String {
-        let seen = self.remembered(tid).map(|at| self.threads[at].name).filter(|_| tid != 0);
+        let seen = self.remembered(tid).map(|at| self.threads[at].called).filter(|_| tid != 0);
         self.triggered.name.or(seen).map_or_else(String::new, |name| self.names.name(name).into())
     }
 

@@ -160,7 +160,7 @@ fn whole(t: &Thread, waits: &Parts) -> Parts {
         let waits: u64 = t.blame.iter().filter(|(p, _)| p.category == *category).map(|(_, ns)| ns).sum();
         let own = t.account.get(*category).saturating_sub(waits);
         if own > 0 {
-            parts.add(Part { category: *category, who: Who::Name(t.name) }, own);
+            parts.add(Part { category: *category, who: Who::Name(t.called) }, own);
         }
     }
     parts

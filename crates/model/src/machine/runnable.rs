@@ -83,11 +83,11 @@ impl<O: Observer> Model<O> {
                     Some(t) if t.tgid == self.setup.recorder => Part::of(Category::Overhead),
                     Some(t) if t.target && t.service == me.service => {
                         taker = Some(t);
-                        Part { category: Category::Crowded, who: Who::Name(t.name) }
+                        Part { category: Category::Crowded, who: Who::Name(t.called) }
                     }
                     Some(t) => {
                         taker = Some(t).filter(|t| t.asks);
-                        Part { category, who: Who::Name(t.name) }
+                        Part { category, who: Who::Name(t.called) }
                     }
                     None => Part::of(category),
                 },
@@ -110,7 +110,7 @@ impl<O: Observer> Model<O> {
         let t = &self.threads[self.remembered(tid)?];
         let ours =
             t.kernel || t.asks || t.tgid == self.setup.recorder || (t.target && t.service == me.service);
-        (!ours).then_some(t.name)
+        (!ours).then_some(t.called)
     }
 
     /// A wait behind `part`. `taker`: that is a thread of its own service, or one that asks it for something. While a stranger

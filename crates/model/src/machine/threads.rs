@@ -199,7 +199,7 @@ impl<O: Observer> Model<O> {
         let t = &mut self.threads[at];
         t.woken_by = if let Cause::Thread(tid) = cause { tid } else { 0 };
         let by = self.known(self.threads[at].woken_by);
-        let by = by.map_or((0, false), |by| (self.threads[by].name, self.together(at, by)));
+        let by = by.map_or((0, false), |by| (self.threads[by].called, self.together(at, by)));
         let t = &mut self.threads[at];
         t.waker = by;
         match t.state {
@@ -300,6 +300,7 @@ impl<O: Observer> Model<O> {
         self.threads[at].first_call = -1;
         self.threads[at].name = self.name_number(comm);
         self.observer.known_as(tid, self.threads[at].name);
+        self.call_by_script(at);
         let tgid = self.tgid(tid);
         self.processes.rename(tgid, tid, comm);
     }
@@ -432,10 +433,11 @@ impl<O: Observer> Model<O> {
             }
             handed = explained.handed;
             if handed && waker != 0 && own.first().is_some_and(|p| p.part.category == Category::InRequest) {
-                let pid = self.remembered(waker).map_or(0, |at| self.threads[at].tgid);
+                let of = |at: usize| (self.threads[at].tgid, self.threads[at].name);
+                let (pid, name) = self.remembered(waker).map_or((0, self.threads[at].waker.0), of);
                 let ledger = self.ledger(at);
                 deep.iter().for_each(|p| ledger.meanwhile.add(p.part, p.to - p.from));
-                ledger.blockers.add((pid, waker), own[0].part.who, end - start);
+                ledger.blockers.add((pid, waker), name, end - start);
             }
             if handed {
                 self.threads[at].waits.push(Wait { from: start, to: end, waker, deep: deep.clone() });

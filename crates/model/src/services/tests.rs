@@ -145,11 +145,16 @@ fn an_interpreter_is_called_with_its_script() {
         [shop, shop, shop, cart, cart, "python3 admin.py"],
         "31 is a worker of 30, 32 another script"
     );
+    let runs = |s: &Services, pid| s.script(pid, "python3").map(str::to_string);
+    let own = [20, 21, 22, 30, 31, 32].map(|pid| runs(&s, pid).is_some());
+    assert_eq!(own, [true, false, false, true, false, true], "what they run themselves was told");
     // Another one of it begins, which the shell starts, and what its tool runs is still its own.
     s.forked(40, 10);
     s.renamed(40, "python3", Some(60));
     s.renamed(22, "python3", Some(70));
     assert_eq!((name(&s, 40), name(&s, 22)), (shop.into(), shop.into()));
+    assert_eq!((runs(&s, 40), runs(&s, 22)), (Some(shop.into()), None));
+    assert_eq!(s.script(40, "a thread"), None);
     // A script of a shell begins, in place of which an interpreter runs.
     s.forked(45, 10);
     s.runs(&StateTask { cmdline: "bash /shims/python".into(), ..task(45, 10, "python") });
@@ -168,10 +173,14 @@ fn an_interpreter_is_called_with_its_script() {
     s.forked(50, 10);
     s.renamed(50, "python3", Some(80));
     s.forked(51, 40);
+    assert_eq!(runs(&s, 51), Some(shop.into()), "a worker");
     s.renamed(51, "python3", Some(80));
     assert_eq!((name(&s, 50), name(&s, 51)), ("python3".into(), shop.into()));
     assert!(s.told(&told(80, 50, cart), 90) && !s.told(&told(80, 51, cart), 90));
     assert_eq!((name(&s, 50), name(&s, 51)), (cart.into(), shop.into()));
+    assert_eq!((runs(&s, 50), runs(&s, 51)), (Some(cart.into()), None));
+    assert_eq!(runs(&s.carried(|pid| pid != 50), 50), None);
+    assert_eq!(runs(&s.carried(|_| true), 50), Some(cart.into()));
     assert!(!s.told(&told(80, 50, "python3 other.py"), 95), "it has its name");
 }
 

@@ -37,6 +37,18 @@ impl Bench {
         Self::of(Setup { everyone: true, ..Setup::default() }, sockets)
     }
 
+    /// As with -a, where processes run scripts of these names.
+    pub fn scripts(sockets: Vec<StateSocket>, scripts: &[(u32, &str)]) -> Self {
+        let mut setup = Setup { everyone: true, ..Setup::default() };
+        let told = |(pid, name): &(u32, &str)| StateService {
+            pid: *pid,
+            name: (*name).into(),
+            ..Default::default()
+        };
+        setup.state.services = scripts.iter().map(told).collect();
+        Self::of(setup, sockets)
+    }
+
     /// Only of processes of a name.
     pub fn only(comm: &str, sockets: Vec<StateSocket>) -> Self {
         Self::of(Setup { comms: vec![comm.into()], ..Setup::default() }, sockets)
