@@ -105,21 +105,26 @@ int BPF_PROG(tcp_read_waited, struct sock *sk)
 {
 	u32 tid = current_tid();
 	u64 tick = knobs.tick / 1000;
+	struct tcp_sock *tcp;
 	s64 waited;
 	u32 ticks;
 
 	if (!knobs.everyone && !is_target(tid))
 		return 0;
-	waited = bpf_ktime_get_ns() / 1000 - BPF_CORE_READ((struct tcp_sock *)sk, tcp_mstamp);
-	ticks = (u32)bpf_jiffies64() - BPF_CORE_READ((struct inet_connection_sock *)sk, icsk_ack.lrcvtime);
+	/* its fields are plain loads, not a bpf_probe_read_kernel() each */
+	tcp = bpf_skc_to_tcp_sock(sk);
+	if (!tcp)
+		return 0;
+	waited = bpf_ktime_get_ns() / 1000 - tcp->tcp_mstamp;
+	ticks = (u32)bpf_jiffies64() - ((struct inet_connection_sock *)tcp)->icsk_ack.lrcvtime;
 	if (ticks > 1 && waited < (s64)((ticks - 1) * tick))
 		waited = ticks * tick;
 	if (waited < READ_WAITED_US)
 		return 0;
 	EMIT(tcp_read_waited, tid, {
 		e->waited = waited * 1000;
-		e->port = BPF_CORE_READ(sk, __sk_common.skc_num);
-		e->peer_port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
+		e->port = sk->__sk_common.skc_num;
+		e->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	});
 	return 0;
 }

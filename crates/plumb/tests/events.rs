@@ -115,6 +115,42 @@ fn a_running_process_is_joined_in_the_middle_and_its_waits_have_stacks() {
     babeltrace_agrees(&run);
 }
 
+/// Reads 25 messages 20 ms after they came, and 25 that came just before; says the ports.
+const READS: &str = "
+import socket, time
+listens = socket.create_server(('127.0.0.1', 0))
+sends = socket.create_connection(listens.getsockname())
+reads, _ = listens.accept()
+for delay in [0.02, 0] * 25:
+    sends.sendall(b'message')
+    time.sleep(delay)
+    reads.recv(100)
+print(reads.getsockname()[1], reads.getpeername()[1])
+";
+
+#[test]
+fn data_that_waited_in_its_socket_is_told_with_its_time() {
+    if !can("data_that_waited_in_its_socket_is_told_with_its_time", &["python3", "babeltrace2"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("directory");
+    let trace = dir.path().join("trace");
+    let mut record = plumb();
+    record.args(["record", "-q", "-e", "tcp_read_waited", "-o"]).arg(&trace);
+    let ports = must(record.args(["--", "python3", "-c", READS]));
+    let (port, peer) = ports.trim().split_once(' ').expect("two ports");
+    let of = format!("port = {port}, peer_port = {peer}");
+    let text = must(std::process::Command::new("babeltrace2").arg(&trace));
+    let told: Vec<&str> =
+        text.lines().filter(|l| l.contains(" tcp_read_waited:") && l.contains(&of)).collect();
+    let waited = |line: &&str| -> Option<u64> {
+        line.split_once(" waited = ")?.1.split([',', ' ']).next()?.parse().ok()
+    };
+    // Some of the others may have waited for a CPU.
+    let long = told.iter().filter_map(waited).filter(|ns| (20_000_000..500_000_000).contains(ns)).count();
+    assert!((25..=27).contains(&long) && told.len() <= 50, "{long} of {}: {text}", told.len());
+}
+
 #[test]
 fn descendants_belong_to_the_target_whatever_is_recorded() {
     if !can("descendants_belong_to_the_target_whatever_is_recorded", &[]) {
