@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The systemd unit or container that a process is in, by the path of its control group, and what the container's
-//! runtime calls it; `script`: of one in neither, what its interpreter runs. Nothing is asked of a runtime that does not stand in its files, but of Docker and Podman where
-//! their files lie elsewhere.
+//! runtime calls it; `script`: of one in neither, what its interpreter runs. Nothing is asked of a runtime that does not
+//! stand in its files, but of Docker and Podman where their files lie elsewhere.
 //!
 //! Paths: systemd's control group API (cgroup names are unit names), Kubernetes' cgroup drivers (`pod` and its UID),
 //! runc's `PREFIX-ID.scope`, LXC's `lxc.payload.NAME`, systemd-machined's `machine-NAME.scope`.

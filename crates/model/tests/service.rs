@@ -175,16 +175,21 @@ fn who_is_waited_for_is_called_with_its_script() {
     assert_eq!(waits_for(&machine), [script]);
     let processes: Vec<&str> = machine.processes.iter().map(|p| p.comm.as_str()).collect();
     assert!(processes.contains(&"task900"), "a process has its own name: {processes:?}");
-    // A thread of it that takes a name of its own.
-    let mut b = Bench::scripts(sockets(), &[(NEIGHBOUR, script)]);
-    let comm = *b"backend\0\0\0\0\0\0\0\0\0";
-    b.clones(1500, NEIGHBOUR, WORKER);
-    b.at(1700, WORKER, SchedRename { tid: WORKER, ts: 1700, comm, ..Default::default() });
-    b.does(2000, SHELL, RECVFROM, CLIENT, 100).does(3000, SHELL, SENDTO, UPSTREAM, 100);
-    b.calls(4000, SHELL, POLL).leaves(4000, SHELL, SLEEPS).wakes(34_000, WORKER, SHELL);
-    b.returns(34_000, SHELL, POLL).does(35_000, SHELL, RECVFROM, UPSTREAM, 10);
-    b.does(36_000, SHELL, WRITE, CLIENT, 10);
-    assert_eq!(waits_for(&b.finish()), ["backend"]);
+    // A thread of it that has its name, and one that takes a name of its own.
+    let of_thread = |renamed: bool| {
+        let mut b = Bench::scripts(sockets(), &[(NEIGHBOUR, script)]);
+        let comm = *b"backend\0\0\0\0\0\0\0\0\0";
+        b.clones(1500, NEIGHBOUR, WORKER);
+        if renamed {
+            b.at(1700, WORKER, SchedRename { tid: WORKER, ts: 1700, comm, ..Default::default() });
+        }
+        b.does(2000, SHELL, RECVFROM, CLIENT, 100).does(3000, SHELL, SENDTO, UPSTREAM, 100);
+        b.calls(4000, SHELL, POLL).leaves(4000, SHELL, SLEEPS).wakes(34_000, WORKER, SHELL);
+        b.returns(34_000, SHELL, POLL).does(35_000, SHELL, RECVFROM, UPSTREAM, 10);
+        b.does(36_000, SHELL, WRITE, CLIENT, 10);
+        waits_for(&b.finish())
+    };
+    assert_eq!([false, true].map(of_thread), [[script], ["backend"]]);
 }
 
 #[test]
