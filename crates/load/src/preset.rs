@@ -12,6 +12,7 @@ pub mod dbt3;
 mod figures;
 mod fileio;
 mod files;
+pub mod fill;
 mod meta;
 mod network;
 mod parameters;
@@ -21,6 +22,7 @@ mod syncwrite;
 #[cfg(test)]
 pub(crate) mod testing;
 mod threads;
+pub mod tpcc;
 mod web;
 
 pub use chat::ChatArgs;
@@ -34,6 +36,7 @@ pub use readers::ReadersArgs;
 pub use stream::StreamArgs;
 pub use syncwrite::{Method, SyncwriteArgs, Target, Walk};
 pub use threads::ThreadsArgs;
+pub use tpcc::TpccArgs;
 pub use web::WebArgs;
 
 use crate::job::{Cell, Given, JobError};
@@ -66,6 +69,8 @@ pub enum Preset {
     Chat(ChatArgs),
     /// 22 queries to a database, derived from TPC-H (DBT-3)
     Dbt3(Dbt3Args),
+    /// Order entry in a database: five transactions in a mix, derived from TPC-C
+    Tpcc(TpccArgs),
 }
 
 /// What every preset can say.
@@ -111,6 +116,7 @@ impl Preset {
             Preset::Web(args) => args,
             Preset::Chat(args) => args,
             Preset::Dbt3(args) => args,
+            Preset::Tpcc(args) => args,
         }
     }
 
@@ -128,6 +134,7 @@ impl Preset {
             Preset::Web(_) => "web",
             Preset::Chat(_) => "chat",
             Preset::Dbt3(_) => "dbt3",
+            Preset::Tpcc(_) => "tpcc",
         }
     }
 
@@ -234,6 +241,7 @@ mod tests {
             "web",
             "chat",
             "dbt3",
+            "tpcc",
         ] {
             for table in parse(&[name]).figures(&[], None) {
                 assert!(table.rows.iter().all(|r| r.is_empty() || r.len() == table.head.len()), "{name}");

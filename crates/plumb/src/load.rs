@@ -2,18 +2,21 @@
 //! `plumb load`: from words to figures.
 //!
 //! Data flows: options -> [`Workload`] -> [`Session`] (`progress` shows how far it is) -> `show` (with `doubts`
-//! and a `preset`'s tables), JSON or CSV. Commands beside a load: `verify`, `log`, `engines`, `clean`, `dbt3`.
+//! and a `preset`'s tables), JSON or CSV. Commands beside a load: `verify`, `log`, `engines`, `clean`, `dbt3`,
+//! `tpcc`.
 
 mod clean;
 mod csv;
 mod dbt3;
 mod doubts;
 mod engines;
+mod fill;
 mod log;
 mod preset;
 mod progress;
 mod recorded;
 mod show;
+mod tpcc;
 mod verify;
 
 use crate::cli::{LoadArgs, LoadCommand, LoadOptions};
@@ -45,6 +48,7 @@ pub fn main(args: &LoadArgs) -> Result<ExitCode> {
         Some(LoadCommand::Clean(args)) => clean::main(args),
         Some(LoadCommand::Dbt3Fill(args)) => dbt3::fill(args),
         Some(LoadCommand::Dbt3Check(args)) => dbt3::check(args),
+        Some(LoadCommand::TpccFill(args)) => tpcc::fill(args),
         Some(LoadCommand::Preset(command)) => {
             run(of_preset(&command.preset, &command.options)?, &command.options)
         }

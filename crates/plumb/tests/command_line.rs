@@ -14,6 +14,7 @@ use std::process::Command as Process;
 const NO_JSON: &[(&str, &str)] = &[
     ("plumb watch", "it writes its lines of JSON into files"),
     ("plumb trigger", "it asks another process"),
+    ("plumb load tpcc-fill", "what it makes are tables in a database"),
     ("plumb help", "a manual is text"),
     ("plumb completions", "its output is a script for a shell"),
     ("plumb mcp", "it speaks JSON-RPC"),

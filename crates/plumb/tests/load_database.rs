@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-//! Requests to databases, and dbt3, against PostgreSQL and MariaDB: what both say of the same data, and what their
+//! Requests to databases, dbt3 and tpcc, against PostgreSQL and MariaDB: what both say of the same data, and what their
 //! own clients and logs say.
 
 mod common;
@@ -205,14 +205,147 @@ fn both_databases_answer_dbt3_alike() {
     assert_eq!(logged.trim(), "4");
 }
 
+/// What TPC-C demands of its tables at any time (3.3.2), as how many break it.
+const CONSISTENCY: &[(&str, &str)] = &[
+    (
+        "w_ytd is the sum of d_ytd",
+        "select count(*) from warehouse where w_ytd <> (select sum(d_ytd) from district where d_w_id = w_id)",
+    ),
+    (
+        "d_next_o_id follows the last order",
+        "select count(*) from district \
+         where d_next_o_id - 1 <> (select max(o_id) from orders where o_w_id = d_w_id and o_d_id = d_id) \
+         or d_next_o_id - 1 <> (select max(no_o_id) from new_order where no_w_id = d_w_id and no_d_id = d_id)",
+    ),
+    (
+        "new orders have no gaps",
+        "select count(*) from (select count(*) as there, max(no_o_id) - min(no_o_id) + 1 as range_of \
+         from new_order group by no_w_id, no_d_id) as districts where there <> range_of",
+    ),
+    (
+        "o_ol_cnt counts the order's lines",
+        "select count(*) from orders where o_ol_cnt <> (select count(*) from order_line \
+         where ol_w_id = o_w_id and ol_d_id = o_d_id and ol_o_id = o_id)",
+    ),
+    (
+        "an order has a carrier when it is not new",
+        "select count(*) from orders left join new_order on no_w_id = o_w_id and no_d_id = o_d_id and no_o_id = o_id \
+         where (o_carrier_id is null) <> (no_o_id is not null)",
+    ),
+    (
+        "a line is delivered when its order has a carrier",
+        "select count(*) from order_line join orders on o_w_id = ol_w_id and o_d_id = ol_d_id and o_id = ol_o_id \
+         where (ol_delivery_d is null) <> (o_carrier_id is null)",
+    ),
+    (
+        "w_ytd is the sum of payments",
+        "select count(*) from warehouse where w_ytd <> (select sum(h_amount) from history where h_w_id = w_id)",
+    ),
+];
+
+/// Fills it, sends two decks of transactions at once, and counts in the server what they did.
+fn orders_of(to: &str, ask: &dyn Fn(&str) -> String) {
+    let number = |sql: &str| -> u64 {
+        let said = ask(sql);
+        said.trim().parse().unwrap_or_else(|e| panic!("{e}: {sql}: {said}"))
+    };
+    let count = |table: &str| number(&format!("select count(*) from {table}"));
+    let fill = || output(plumb().args(["load", "tpcc-fill", "--to", to]));
+    let out = fill();
+    assert!(out.status.success(), "{}", stderr(&out));
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(said.contains("rows of 1 warehouse in 9 tables"), "{said}");
+    assert!(stderr(&out).contains("item"), "progress: {}", stderr(&out));
+    for (table, rows) in [
+        ("item", 100_000),
+        ("warehouse", 1),
+        ("stock", 100_000),
+        ("district", 10),
+        ("customer", 30_000),
+        ("history", 30_000),
+        ("orders", 30_000),
+        ("new_order", 9_000),
+    ] {
+        assert_eq!(count(table), rows, "{table}");
+    }
+    let lines = count("order_line");
+    assert_eq!(lines, number("select sum(o_ol_cnt) from orders"));
+    assert!((280_000..320_000).contains(&lines), "{lines}");
+    let again = fill();
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("customer is there already"), "{}", stderr(&again));
+
+    let result = json(&load(&["tpcc", "--to", to, "--threads", "4", "--operations", "100", "--json"]));
+    let job = jobs(&result)[0];
+    let kind = &job["operations"][0];
+    assert_eq!((&kind["count"], &kind["errors"]), (&400.into(), &0.into()), "{}", job["failures"]);
+    // Each worker had the deck once: of 100 requests 45 new orders, 43 payments and 4 deliveries, of 10 districts each.
+    assert_eq!(count("history"), 30_000 + 4 * 43);
+    let made = count("orders") - 30_000;
+    println!("{made} of 180 new orders were not rolled back");
+    assert!((160..=180).contains(&made), "{made}: one of 100 is rolled back");
+    assert_eq!(count("new_order"), 9_000 + made - 4 * 4 * 10);
+    assert_eq!(number("select sum(s_order_cnt) from stock"), count("order_line") - lines);
+    for (what, sql) in CONSISTENCY {
+        assert_eq!(number(sql), 0, "{what}");
+    }
+    // They find what is wrong.
+    for (what, sql, breaks) in [
+        (0, "a payment that its district lacks", "update warehouse set w_ytd = w_ytd + 1"),
+        (
+            1,
+            "an order that was not counted",
+            "update district set d_next_o_id = d_next_o_id + 1 where d_id = 7",
+        ),
+        (
+            3,
+            "a line that is lost",
+            "delete from order_line where ol_d_id = 3 and ol_o_id = 2500 and ol_number = 1",
+        ),
+    ]
+    .map(|(i, what, breaks)| (what, CONSISTENCY[i].1, breaks))
+    {
+        ask(breaks);
+        assert_eq!(number(sql), 1, "{what}");
+    }
+}
+
+#[test]
+fn postgresql_keeps_the_books_of_tpcc() {
+    let Some(server) = postgres("postgresql_keeps_the_books_of_tpcc") else { return };
+    orders_of(&server.url(), &|sql| server.ask(sql));
+    // The server knows the transactions by their first line.
+    let said = std::fs::read_to_string(server.dir.path().join("said")).expect("the server's log");
+    for (name, sent) in
+        [("new_order", 180), ("payment", 172), ("order_status", 16), ("delivery", 16), ("stock_level", 16)]
+    {
+        assert_eq!(said.matches(&format!("statement: /* {name} */")).count(), sent, "{name}");
+    }
+}
+
+#[test]
+fn mariadb_keeps_the_books_of_tpcc() {
+    let Some(server) = mariadb("mariadb_keeps_the_books_of_tpcc") else { return };
+    server.ask("create database bench; set global log_output = 'TABLE'; set global general_log = on");
+    orders_of(&server.url("bench"), &|sql| server.ask(&format!("use bench; {sql}")));
+    for (name, sent) in
+        [("new_order", 180), ("payment", 172), ("order_status", 16), ("delivery", 16), ("stock_level", 16)]
+    {
+        let logged = format!(
+            "select count(*) from mysql.general_log where command_type = 'Query' and argument like '/* {name} */%'"
+        );
+        assert_eq!(server.ask(&logged).trim(), sent.to_string(), "{name}");
+    }
+}
+
 #[test]
 fn an_interrupted_fill_says_what_it_left() {
     let test = "an_interrupted_fill_says_what_it_left";
     let (Some(postgres), Some(mariadb)) = (postgres(test), mariadb(test)) else { return };
     mariadb.ask("create database bench");
-    let interrupted = |to: &str| {
+    let interrupted = |fill: &[&str], to: &str| {
         let mut command = plumb();
-        command.args(["load", "dbt3-fill", "--scale", "10", "--to", to]);
+        command.arg("load").args(fill).args(["--to", to]);
         let child = command.stderr(std::process::Stdio::piped()).spawn().expect("plumb");
         std::thread::sleep(std::time::Duration::from_secs(2));
         common::signal(&child, libc::SIGINT);
@@ -220,17 +353,22 @@ fn an_interrupted_fill_says_what_it_left() {
         assert_eq!(out.status.code(), Some(3), "{}", stderr(&out));
         stderr(&out)
     };
-    let said = interrupted(&postgres.url());
-    assert!(
-        said.contains("stopped by a signal; its transaction was rolled back: no table was made"),
-        "{said}"
-    );
-    assert_eq!(postgres.ask("select count(*) from pg_class where relname = 'region'"), "0");
-    let said = interrupted(&mariadb.url("bench"));
-    let drop = said.split("drop them: ").nth(1).expect("what to drop").trim();
-    assert!(drop.starts_with("drop table if exists region, "), "{said}");
-    mariadb.ask(&format!("use bench; {drop}"));
-    assert_eq!(mariadb.ask("use bench; show tables").trim(), "");
+    for (fill, first) in
+        [(["dbt3-fill", "--scale", "10"], "region"), (["tpcc-fill", "--warehouses", "100"], "item")]
+    {
+        let said = interrupted(&fill, &postgres.url());
+        assert!(
+            said.contains("stopped by a signal; its transaction was rolled back: no table was made"),
+            "{said}"
+        );
+        let there = format!("select count(*) from pg_class where relname = '{first}'");
+        assert_eq!(postgres.ask(&there), "0");
+        let said = interrupted(&fill, &mariadb.url("bench"));
+        let drop = said.split("drop them: ").nth(1).expect("what to drop").trim();
+        assert!(drop.starts_with(&format!("drop table if exists {first}")), "{said}");
+        mariadb.ask(&format!("use bench; {drop}"));
+        assert_eq!(mariadb.ask("use bench; show tables").trim(), "");
+    }
 }
 
 #[test]

@@ -65,7 +65,10 @@ impl Mariadb {
         // of the URL live as long as the call. A server that asks for a file gets rows of ours, or nothing.
         unsafe {
             let connection = made.connection;
-            (connector.mysql_options)(connection, READ_DEFAULT_GROUP, c"client".as_ptr().cast());
+            // What ~/.my.cnf says of a protocol or port would lead elsewhere.
+            if url.user.is_none() || url.password.is_none() || url.socket.is_none() {
+                (connector.mysql_options)(connection, READ_DEFAULT_GROUP, c"client".as_ptr().cast());
+            }
             (connector.mysql_options)(connection, SET_CHARSET_NAME, c"utf8mb4".as_ptr().cast());
             (connector.mysql_options)(connection, OPT_LOCAL_INFILE, ptr::from_ref(&yes).cast());
             made.give(ptr::null_mut());

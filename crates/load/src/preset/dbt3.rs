@@ -8,7 +8,7 @@ mod queries;
 mod tables;
 
 pub use check::{check, CheckError, Checked, QueryChecked};
-pub use fill::{fill, FillError, Filled, Observer};
+pub use fill::{fill, Filled};
 
 use super::figures::{each, failures, number, steps, Rounds};
 use super::{refuse, Classic};

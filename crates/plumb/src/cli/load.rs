@@ -5,7 +5,7 @@ use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use plumb_load::io_class::IoClass;
 use plumb_load::job::{Given, Job, Time};
-use plumb_load::preset::{dbt3, Preset};
+use plumb_load::preset::{dbt3, tpcc, Preset};
 use plumb_load::session::Rpm;
 use std::path::PathBuf;
 
@@ -200,6 +200,11 @@ pub enum LoadCommand {
         after_help = "At scale 1 the answers are compared with the published ones: rows, text and whole numbers exactly, others within 1 %. At other scales it prints rows and checksums, which are the same for the same data in either database.\n\nExit codes: 0 no answer is wrong, 2 error, 3 an answer is wrong.\n\nExamples:\n  plumb load dbt3-check --to mariadb://root@localhost/bench\n  plumb load dbt3-check --to postgresql:///bench --json | jq -r '.queries[] | [.query, .rows, .checksum] | @tsv'"
     )]
     Dbt3Check(Dbt3CheckArgs),
+    /// Make the tables of tpcc in a database: rows, keys, indexes, procedures, statistics
+    #[command(
+        after_help = "A warehouse has 10 districts with 3,000 customers and 3,000 orders each, of 5 to 15 lines, and 100,000 rows of stock; there are 100,000 items. Rows are the same in each run and in both databases. Where a table item, warehouse, stock, district, customer, history, orders, new_order or order_line exists, nothing is made; procedures tpcc_new_order, tpcc_payment, tpcc_order_status, tpcc_delivery and tpcc_stock_level are replaced. With PostgreSQL all is one transaction. With MariaDB, which needs local_infile=ON (the default), a command that was interrupted names what to drop.\n\nTables and rows are derived from TPC-C; results are not comparable with published results of that.\n\nExit codes: 0 done, 2 error, 3 interrupted.\n\nExamples:\n  plumb load tpcc-fill --to 'postgresql:///bench?host=/var/run/postgresql'\n  plumb load tpcc-fill --warehouses 10 --to mariadb://root@localhost/bench"
+    )]
+    TpccFill(TpccFillArgs),
 }
 
 /// A preset with the options of every load behind its name.
@@ -347,6 +352,20 @@ pub struct Dbt3CheckArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// No progress on standard error
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+/// What to make, and where.
+#[derive(Debug, Args)]
+pub struct TpccFillArgs {
+    /// URL of the database: postgresql://... or mariadb://[user[:password]@][host[:port]]/[database][?socket=/path]
+    #[arg(long, value_name = "URL")]
+    pub to: String,
+    /// Warehouses, of 0.5 million rows each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = tpcc::warehouses)]
+    pub warehouses: u32,
     /// No progress on standard error
     #[arg(short, long)]
     pub quiet: bool,

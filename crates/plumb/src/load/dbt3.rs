@@ -1,60 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb load dbt3-fill` and `dbt3-check`: the database that `plumb load dbt3` asks.
 
+use super::fill;
 use super::progress::Progress;
 use crate::cli::{Dbt3CheckArgs, Dbt3FillArgs};
 use crate::quality::NOT_VALID;
 use anyhow::Result;
-use plumb_load::preset::dbt3::{self, Checked};
-use plumb_load::session::Observer;
+use plumb_load::preset::dbt3::{self, Checked, Filled};
+use plumb_load::preset::fill::Observer;
+use plumb_load::session::Observer as _;
 use plumb_machine::json;
-use plumb_machine::signals::{self, Calls};
 use plumb_report::plain::Plain;
 use plumb_report::terminal::Table;
 use plumb_trace::units;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
 /// Makes the tables.
 ///
 /// # Errors
 /// One of them is there, or the database said no.
 pub fn fill(args: &Dbt3FillArgs) -> Result<ExitCode> {
-    signals::catch(Calls::Interrupt);
-    let (progress, stop) = (Progress::new(args.quiet), signals::asked());
-    let show = |what: &str, rows: u64, expected: u64| {
-        let of = if expected > 0 {
-            format!("{} of about {} rows", units::count(rows), units::count(expected))
-        } else {
-            "...".into()
-        };
-        progress.show(&format!("{what}: {of}"));
+    let say = |filled: &Filled| {
+        let mut out = std::io::stdout().lock();
+        if args.json {
+            json::write(&mut out, filled)?;
+            return Ok(());
+        }
+        let (rows, time) = (units::count(filled.rows), units::duration(filled.time_ns));
+        writeln!(
+            Plain(&mut out),
+            "Filled: {rows} rows of scale {} in 8 tables, with keys, indexes and statistics, in {time}.",
+            filled.scale
+        )?;
+        Ok(())
     };
-    let filled = dbt3::fill(&args.to, args.scale, stop, &show);
-    progress.ends();
-    match filled {
-        Ok(filled) => {
-            filled.notes.iter().for_each(|note| progress.say(&format!("plumb: {note}")));
-            let mut out = std::io::stdout().lock();
-            if args.json {
-                json::write(&mut out, &filled)?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            let (rows, time) = (units::count(filled.rows), units::duration(filled.time_ns));
-            writeln!(
-                Plain(&mut out),
-                "Filled: {rows} rows of scale {} in 8 tables, with keys, indexes and statistics, in {time}.",
-                filled.scale
-            )?;
-            Ok(ExitCode::SUCCESS)
-        }
-        Err(e) if stop.load(Ordering::Acquire) => {
-            eprintln!("plumb: {e}");
-            Ok(ExitCode::from(NOT_VALID))
-        }
-        Err(e) => Err(e.into()),
-    }
+    let make = |stop: &AtomicBool, observer: &Observer<'_>| dbt3::fill(&args.to, args.scale, stop, observer);
+    fill::fill(args.quiet, make, |filled| &filled.notes, say)
 }
 
 /// Runs the queries once and looks at their answers.

@@ -93,11 +93,6 @@ pub(super) const TABLES: [Table; 8] = [
     },
 ];
 
-/// Their names, with a comma between and `quote` around.
-pub(super) fn names(quote: &str) -> String {
-    TABLES.map(|table| format!("{quote}{}{quote}", table.name)).join(", ")
-}
-
 impl Table {
     /// Rows at a scale, about.
     pub(super) fn expected(&self, scale: f64) -> u64 {
@@ -201,6 +196,6 @@ mod tests {
             orders.index(Dialect::Mariadb).as_deref(),
             Some("alter table orders add index orders_1 (o_custkey), add index orders_2 (o_orderdate)")
         );
-        assert_eq!(names("'").matches('\'').count(), 16);
+        assert_eq!(crate::preset::fill::names(&TABLES, "'").matches('\'').count(), 16);
     }
 }
