@@ -12,10 +12,11 @@ use anyhow::{bail, Context, Result};
 use plumb_analysis::{open, Analysis, Pass, Wanted};
 use plumb_machine::json::{self, formats, Format, Output};
 use plumb_model::Category;
-use plumb_replay::graph::{self, Disk, Graph};
+use plumb_replay::graph::{self, Disk, Graph, Targets};
 use plumb_replay::seen::{Records, Seen};
+use plumb_replay::timer;
 use plumb_report::plain::Plain;
-use plumb_sim::queue::scheduler::Kind;
+use plumb_sim::queue::scheduler::{self, Kind};
 use plumb_sim::queue::simulation::MAX_BYTES;
 use plumb_sim::queue::{Settings, Simulation};
 use plumb_sim::spec::Spec;
@@ -39,6 +40,8 @@ const MUCH: f64 = 0.1;
 const HOPELESS: f64 = 0.25;
 /// A disk with so large a share of the requests is the one that is meant.
 const NEARLY_ALL: f64 = 0.9;
+/// The scheduler that orders nothing, as the kernel calls it; the simulator calls it noop.
+const NONE: &str = "none";
 
 /// The result, as --json has it.
 #[derive(Debug, Serialize)]
@@ -59,6 +62,15 @@ struct Outcome {
     speedup: f64,
     /// Whether the run, done again with nothing changed, takes as long as it took, to 25 %: else nothing of this can be relied on.
     reliable: bool,
+    /// The command's first thread sleeps on timers while others work, and a timer's sleep takes as long on any machine: all times are
+    /// those in which the other threads do the same work, and `speedup` is that of their throughput.
+    by_timer: bool,
+    /// Share of the time of the command's first thread that is sleeping on timers; a wait for another thread of the target counts as what
+    /// that thread did.
+    slept: f64,
+    /// What the target said that it did: its operations, or the most frequent of its spans.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    throughput: Option<Throughput>,
     /// What one replay took, ns, the median: reading the trace comes before them.
     replay_ns: u64,
     /// What is known of the page cache, where more of it was asked for.
@@ -78,7 +90,21 @@ struct Machine {
     cpus: usize,
     cpu_speed: f64,
     disk: String,
+    /// I/O scheduler of that disk; absent where it is not known, or no disk had requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scheduler: Option<String>,
     elapsed_ns: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Throughput {
+    /// What is counted: operation, or a span's name.
+    of: String,
+    count: u64,
+    /// Each second, as recorded.
+    recorded: f64,
+    /// Each second, as asked for.
+    asked: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -95,6 +121,7 @@ struct CacheFacts {
 /// # Errors
 /// A sentence that names run, disk or option, and the next step.
 pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
+    check_scheduler(args)?;
     let nothing =
         args.disk.is_none() && args.cpus.is_none() && args.memory.is_none() && args.cpu_speed == 1.0;
     if nothing {
@@ -117,7 +144,8 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     })?;
     let threads = analysis.result.processes.iter().flat_map(|p| &p.threads);
     let all: HashSet<u32> = threads.map(|t| t.tid).collect();
-    let (targets, target) = targets(&trace, &analysis)?;
+    let Asked { targets, target, by_timer, slept, notes: mut asked_notes } =
+        targets(&trace, &analysis, &seen, &all)?;
     let disk = disk(args, &trace, &seen, &all, about_disk)?;
     let more = args.memory.map(|more| more_cache(args, more, &trace)).transpose()?;
     let spec = args.disk.as_ref().map(|model| Spec::load(model, &args.disk_set)).transpose()?;
@@ -144,6 +172,14 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let asked = disk.map(|dev| Disk { dev, replaced: spec.is_some(), flushes: flushes == Some(true) });
     let Graph { mut recording, flushes, kept, .. } = graph::of(&seen, &records, asked, &targets);
     let mut notes: Vec<String> = analysis.quality.trust().doubts.iter().map(|d| d.words.clone()).collect();
+    notes.append(&mut asked_notes);
+    let had = disk.and_then(|dev| scheduler_of(&trace, dev));
+    let (scheduler, lacks) = in_front(args.scheduler.as_deref(), had.as_deref());
+    if let Some(lacks) = lacks.filter(|_| spec.is_some()) {
+        notes.push(format!(
+            "The recorded disk's I/O scheduler, {lacks}, has no model: the requests are replayed without one."
+        ));
+    }
     let cache = more.map(|more| saved(&mut recording, more, &mut notes));
     if flushes > 0 {
         notes.push(format!("The recorded disk had no cache; with this one each of {flushes} calls of fsync or its like has a flush."));
@@ -156,7 +192,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     let asked_cpus = args.cpus.map_or(cpus, |n| n as usize);
     let (mut ends, mut took) = (Vec::new(), Vec::new());
     for seed in 1..=if spec.is_some() { SEEDS } else { 1 } {
-        let queue = spec.as_ref().map(|spec| queue(args, spec, seed)).transpose()?;
+        let queue = spec.as_ref().map(|spec| queue(args, scheduler, spec, seed)).transpose()?;
         let begun = Instant::now();
         let end = elapsed(again(&recording, asked_cpus, args.cpu_speed, queue)?.end);
         took.push(begun.elapsed().as_nanos() as f64);
@@ -164,10 +200,7 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     }
     let off = (base as f64 / recorded as f64 - 1.0).abs();
     if off > MUCH {
-        notes.push(format!(
-            "Done again as it was recorded the run takes {:+.0} %: something decides its time that is not modelled, as a CPU quota, priorities, or weights of cgroups.",
-            (base as f64 / recorded as f64 - 1.0) * 100.0
-        ));
+        notes.push("Done again as it was recorded, the run does not take as long: something decides its time that is not modelled, as a CPU quota, priorities, or weights of cgroups.".into());
     }
     let middle = median(&ends);
     let least = ends.iter().copied().fold(f64::INFINITY, f64::min) * (1.0 - off).max(0.0);
@@ -177,26 +210,40 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
         .processes
         .iter()
         .flat_map(|p| &p.threads)
-        .filter(|t| targets.contains(&t.tid))
+        .filter(|t| targets.threads.contains(&t.tid))
         .map(|t| t.elapsed)
         .sum();
     let name = disk.map(|dev| name_of(&trace, dev)).unwrap_or_default();
+    let throughput = counted(&analysis).map(|(of, count)| {
+        let per_second = |ns: f64| count as f64 * 1e9 / ns;
+        Throughput { of, count, recorded: per_second(recorded as f64), asked: per_second(middle) }
+    });
     let outcome = Outcome {
         plumb: env!("CARGO_PKG_VERSION"),
         run: args.run.display().to_string(),
         target,
-        recorded: Machine { cpus, cpu_speed: 1.0, disk: name.clone(), elapsed_ns: recorded },
+        recorded: Machine {
+            cpus,
+            cpu_speed: 1.0,
+            disk: name.clone(),
+            scheduler: had.clone(),
+            elapsed_ns: recorded,
+        },
         again_ns: base,
         asked: Machine {
             cpus: asked_cpus,
             cpu_speed: args.cpu_speed,
             disk: spec.as_ref().map_or(name, |s| s.name.clone()),
+            scheduler: if spec.is_some() { Some(scheduler.into()) } else { had.clone() },
             elapsed_ns: middle as u64,
         },
         low_ns: least as u64,
         high_ns: most as u64,
         speedup: recorded as f64 / middle,
         reliable: off <= HOPELESS,
+        by_timer,
+        slept,
+        throughput,
         replay_ns: median(&took) as u64,
         cache,
         kept: kept as f64 / lives.max(1) as f64,
@@ -212,24 +259,69 @@ pub fn main(args: &WhatifArgs) -> Result<ExitCode> {
     Ok(if outcome.reliable { exit_code(&analysis.quality) } else { ExitCode::from(NOT_VALID) })
 }
 
-/// Whose last work ends the run: the command's first thread, or the threads of the target that do not wait for time
-/// above all.
-fn targets(trace: &Trace, analysis: &Analysis) -> Result<(HashSet<u32>, String)> {
+/// Whose time is asked for.
+struct Asked {
+    targets: Targets,
+    target: String,
+    by_timer: bool,
+    slept: f64,
+    notes: Vec<String>,
+}
+
+/// Whose last work ends the run: the command's first thread; those that work while it sleeps on timers; or, without a command, the threads
+/// of the target that do not wait for time above all.
+fn targets(trace: &Trace, analysis: &Analysis, seen: &Seen, all: &HashSet<u32>) -> Result<Asked> {
     let env = &trace.metadata.env;
     if let Some(root) = env.get("command_pid").and_then(|pid| pid.parse().ok()) {
         let name = analysis.result.processes.iter().find(|p| p.pid == root).map(|p| p.comm.clone());
-        return Ok((HashSet::from([root]), format!("The command {}", name.unwrap_or_default())));
+        let name = name.unwrap_or_default();
+        let timers = timer::of(seen, root, all);
+        if let Some(others) = timers.others {
+            let note = match others.once {
+                true => "The run ends by a timer: on a faster machine it would do more work, not end earlier.".to_string(),
+                false => format!("The first thread of {name} sleeps on a timer again and again while others work: if the run ends by time, a faster machine does more work in it."),
+            };
+            return Ok(Asked {
+                targets: Targets { threads: others.threads, until: others.until },
+                target: format!("The threads that work for the command {name}"),
+                by_timer: true,
+                slept: timers.share,
+                notes: vec![note],
+            });
+        }
+        return Ok(Asked {
+            targets: Targets { threads: HashSet::from([root]), until: u64::MAX },
+            target: format!("The command {name}"),
+            by_timer: false,
+            slept: timers.share,
+            notes: Vec::new(),
+        });
     }
     let threads = analysis.result.processes.iter().flat_map(|p| &p.threads);
     let waits = |t: &&plumb_model::ThreadRow| {
         let timer: u64 = t.account.iter().filter(|(c, _)| **c == Category::Timer).map(|(_, ns)| ns).sum();
         2 * timer < t.elapsed
     };
-    let all: HashSet<u32> = threads.filter(waits).map(|t| t.tid).filter(|tid| *tid != 0).collect();
-    if all.is_empty() {
+    let threads: HashSet<u32> = threads.filter(waits).map(|t| t.tid).filter(|tid| *tid != 0).collect();
+    if threads.is_empty() {
         bail!("nothing of a target was recorded");
     }
-    Ok((all, "The target".into()))
+    let targets = Targets { threads, until: u64::MAX };
+    Ok(Asked { targets, target: "The target".into(), by_timer: false, slept: 0.0, notes: Vec::new() })
+}
+
+/// What the target said that it did, and how often: its operations, or the most frequent of its spans.
+fn counted(analysis: &Analysis) -> Option<(String, u64)> {
+    let operations = analysis.result.processes.iter().flat_map(|p| &p.operations).map(|o| o.count).sum();
+    if operations > 0 {
+        return Some(("operation".into(), operations));
+    }
+    let mut spans: BTreeMap<&str, u64> = BTreeMap::new();
+    for row in &analysis.result.spans {
+        *spans.entry(&row.name).or_default() += row.count;
+    }
+    let most = spans.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count > 0);
+    most.map(|(name, count)| (name.to_string(), count))
 }
 
 /// CPUs that were online; a list of a damaged trace may name any number.
@@ -334,8 +426,42 @@ fn fits(recording: &Recording, spec: &Spec) -> Result<()> {
     Ok(())
 }
 
-fn queue(args: &WhatifArgs, spec: &Spec, seed: u64) -> Result<Simulation> {
-    let name = if args.scheduler == "none" { "noop" } else { &args.scheduler };
+/// The recorded I/O scheduler of a disk.
+fn scheduler_of(trace: &Trace, dev: u32) -> Option<String> {
+    let known = trace.state.disks.iter().find(|d| d.dev == dev);
+    known.map(|d| d.scheduler.clone()).filter(|name| !name.is_empty())
+}
+
+fn is_modelled(name: &str) -> bool {
+    name == NONE || scheduler::NAMES.contains(&name)
+}
+
+/// The I/O scheduler in front of the model, and the recorded one where that is asked for and has no model.
+fn in_front<'a>(asked: Option<&'a str>, recorded: Option<&'a str>) -> (&'a str, Option<&'a str>) {
+    match (asked, recorded) {
+        (Some(name), _) => (name, None),
+        (None, Some(name)) if !is_modelled(name) => (NONE, Some(name)),
+        (None, name) => (name.unwrap_or(NONE), None),
+    }
+}
+
+/// Before anything is read.
+fn check_scheduler(args: &WhatifArgs) -> Result<()> {
+    let Some(name) = &args.scheduler else { return Ok(()) };
+    if !is_modelled(name) {
+        bail!(
+            "cannot use --scheduler {name}: no scheduler has this name\nhint: choose {NONE}, {}",
+            scheduler::NAMES.join(", ")
+        );
+    }
+    if args.disk.is_none() {
+        bail!("cannot use --scheduler {name}: no disk is simulated, and requests to the recorded one take as long as they took\nhint: add --disk MODEL");
+    }
+    Ok(())
+}
+
+fn queue(args: &WhatifArgs, scheduler: &str, spec: &Spec, seed: u64) -> Result<Simulation> {
+    let name = if scheduler == NONE { "noop" } else { scheduler };
     let mut scheduler = Kind::named(name, spec.rotational())?;
     for knob in &args.scheduler_set {
         scheduler.set(knob).context("--scheduler-set")?;
@@ -344,4 +470,18 @@ fn queue(args: &WhatifArgs, spec: &Spec, seed: u64) -> Result<Simulation> {
     let settings = Settings { nr_requests: scheduler.nr_requests(depth), max_bytes: MAX_BYTES, depth };
     let device = spec.build(spec.size.0, seed)?;
     Ok(Simulation::outside(device, scheduler.build(0), settings))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_scheduler_is_the_recorded_one_where_it_has_a_model() {
+        assert_eq!(in_front(None, Some("bfq")), ("bfq", None));
+        assert_eq!(in_front(None, Some("none")), ("none", None));
+        assert_eq!(in_front(None, None), ("none", None));
+        assert_eq!(in_front(None, Some("cfq")), ("none", Some("cfq")));
+        assert_eq!(in_front(Some("kyber"), Some("cfq")), ("kyber", None));
+    }
 }

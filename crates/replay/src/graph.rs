@@ -66,8 +66,17 @@ impl IdleCpus {
     }
 }
 
-/// What the threads do again; `targets` end the run.
-pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<u32>) -> Graph {
+/// Whose work is looked at: the run ends with its last.
+#[derive(Debug, Clone)]
+pub struct Targets {
+    pub threads: HashSet<u32>,
+    /// What they did from this moment on is not looked at; `u64::MAX`: they are looked at to their end.
+    pub until: u64,
+}
+
+/// What the threads do again.
+pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, whose: &Targets) -> Graph {
+    let targets = &whose.threads;
     let idle_cpus = IdleCpus::of(seen.idle.clone());
     let mut parts = Parts::of(seen, records);
     if let Some(disk) = disk.filter(|d| d.replaced) {
@@ -138,7 +147,8 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
     let mut step_of: HashMap<(usize, u64), u32> = HashMap::new();
     for (n, part) in parts.all.iter_mut().enumerate().filter(|(_, p)| !p.out) {
         part.does.sort_by_key(|(at, _)| *at);
-        let target = targets.contains(&part.tid);
+        let target = targets.contains(&part.tid) && part.start() < whose.until;
+        let until = if target { whose.until } else { u64::MAX };
         let mut steps = Steps { steps: Vec::new(), does: &part.does, passes: Vec::new(), kept: 0 };
         match (born.get(&n), part.idle.and_then(|idle| ends.get(&(n, idle.end)))) {
             (Some(event), _) => steps.steps.push(Step::Await(*event, 0)),
@@ -146,23 +156,24 @@ pub fn of(seen: &Seen, records: &Records, disk: Option<Disk>, targets: &HashSet<
             (None, None) => steps.pass(part.intervals[0].start - seen.begin()),
         }
         let begun = (part.idle.map_or(part.start(), |idle| idle.end), 0);
-        for i in part.intervals {
+        for i in part.intervals.iter().filter(|i| i.start < until) {
+            let end = i.end.min(until);
             match i.state {
-                ThreadState::Running => steps.ran(i.start, i.end),
-                ThreadState::Sleeping if target && asleep(i, seen.end) => continue,
+                ThreadState::Running => steps.ran(i.start, end),
+                ThreadState::Sleeping if target && (end < i.end || asleep(i, seen.end)) => continue,
                 ThreadState::Sleeping => {
                     // A sleep for time is no doubt.
                     let counts = target && i.cause != Cause::Timer && i.end < seen.end;
                     steps.slept(i, ends.get(&(n, i.end)), counts);
                 }
-                ThreadState::Runnable => steps.late(idle_cpus.within(i.start, i.end)),
+                ThreadState::Runnable => steps.late(idle_cpus.within(i.start, end)),
                 ThreadState::Lost => {
-                    steps.kept += i.end - i.start;
-                    steps.pass(i.end - i.start);
+                    steps.kept += end - i.start;
+                    steps.pass(end - i.start);
                 }
             }
             if target {
-                graph.end = graph.end.max(i.end - seen.begin());
+                graph.end = graph.end.max(end - seen.begin());
                 graph.begin = graph.begin.min(i.start - seen.begin());
             }
         }
@@ -402,5 +413,28 @@ impl Steps<'_> {
             Some(Step::Pass(before)) => *before += time,
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_behind_the_end_is_not_looked_at() {
+        let at = |start, end, state, cause| Interval { start, end, state, cause, throttled: false };
+        let ran = |start, end| at(start, end, ThreadState::Running, Cause::Unknown);
+        let mut seen = Seen::default();
+        seen.end = 130;
+        let timer = at(10, 100, ThreadState::Sleeping, Cause::Timer);
+        seen.threads.insert(1, vec![ran(0, 10), timer, ran(100, 130)]);
+        // The first thread kills the second one, which waits until then.
+        let killed = at(80, 110, ThreadState::Sleeping, Cause::Thread(1));
+        seen.threads.insert(2, vec![ran(0, 80), killed, ran(110, 120)]);
+        let threads = HashSet::from([2]);
+        let of = |until| of(&seen, &Records::default(), None, &Targets { threads: threads.clone(), until });
+        assert_eq!((of(u64::MAX).end, of(100).end), (120, 80));
+        let mine = of(100).recording.threads.into_iter().find(|t| t.target).expect("a target");
+        assert_eq!(mine.steps, [Step::Work(80)]);
     }
 }

@@ -268,7 +268,8 @@ pub fn again(input: &[u8]) -> u64 {
         });
         let Ok((analysis, seen)) = read else { return 1 };
         let threads = analysis.result.processes.iter().flat_map(|p| &p.threads);
-        let targets = threads.map(|t| t.tid).filter(|tid| *tid != 0).collect();
+        let threads = threads.map(|t| t.tid).filter(|tid| *tid != 0).collect();
+        let targets = plumb_replay::graph::Targets { threads, until: u64::MAX };
         let disks = seen.disks(|_| true);
         let dev = disks.iter().max_by_key(|(_, n)| **n).map(|(dev, _)| *dev);
         let mut ends = Vec::new();

@@ -35,9 +35,9 @@ pub struct WhatifArgs {
     /// The recorded disk, where requests went to several
     #[arg(long, value_name = "NAME", help_heading = "Disk")]
     pub from_disk: Option<String>,
-    /// I/O scheduler: none, or those of plumb sim
-    #[arg(long, value_name = "NAME", default_value = "none", requires = "disk", help_heading = "Disk")]
-    pub scheduler: String,
+    /// I/O scheduler in front of the model: none, or those of plumb sim [default: the recorded disk's]
+    #[arg(long, value_name = "NAME", help_heading = "Disk")]
+    pub scheduler: Option<String>,
     /// Set a knob of the scheduler, in the kernel's name and unit (repeatable)
     #[arg(long, value_name = "KEY=VALUE", requires = "disk", help_heading = "Disk")]
     pub scheduler_set: Vec<String>,

@@ -7,6 +7,9 @@ use plumb_report::terminal::wrapped;
 use plumb_trace::units;
 use std::io::Write;
 
+/// A larger share of the time on timers is told.
+const SLEEPS: f64 = 0.5;
+
 pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
     let ns = units::duration;
     let (recorded, asked) = (&outcome.recorded, &outcome.asked);
@@ -14,9 +17,12 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
         let speed =
             if m.cpu_speed == 1.0 { String::new() } else { format!(" {} times as fast", m.cpu_speed) };
         let disk = if m.disk.is_empty() { String::new() } else { format!(", disk {}", m.disk) };
-        format!("{} CPU{}{speed}{disk}", m.cpus, if m.cpus == 1 { "" } else { "s" })
+        let scheduler = m.scheduler.as_ref().map_or(String::new(), |name| format!(", scheduler {name}"));
+        format!("{} CPU{}{speed}{disk}{scheduler}", m.cpus, if m.cpus == 1 { "" } else { "s" })
     };
     let words = match outcome.speedup {
+        s if outcome.by_timer && (s - 1.0).abs() >= 0.005 => format!("{s:.2}x the throughput"),
+        _ if outcome.by_timer => "the same throughput".into(),
         s if s >= 1.005 => format!("{s:.2}x as fast"),
         s if s <= 0.995 => format!("{:.2}x slower", 1.0 / s),
         _ => "no difference".into(),
@@ -31,11 +37,12 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
     }
     writeln!(
         out,
-        "{} would take {} ({} to {}) instead of {}: {words}.\n",
+        "{} would take {} ({} to {}){} instead of {}: {words}.\n",
         outcome.target,
         ns(asked.elapsed_ns),
         ns(outcome.low_ns),
         ns(outcome.high_ns),
+        if outcome.by_timer { " for the same work" } else { "" },
         ns(recorded.elapsed_ns)
     )?;
     writeln!(out, "recorded    {} ({})", ns(recorded.elapsed_ns), of(recorded))?;
@@ -46,6 +53,10 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
         ns(outcome.again_ns)
     )?;
     writeln!(out, "what if     {} ({})", ns(asked.elapsed_ns), of(asked))?;
+    if let Some(t) = &outcome.throughput {
+        let (was, is) = (units::digits(t.recorded), units::digits(t.asked));
+        writeln!(out, "throughput  {is}/s instead of {was}/s ({} {}s)", units::count(t.count), t.of)?;
+    }
     if let Some(cache) = &outcome.cache {
         let held = cache.held.map_or("not known".into(), units::bytes);
         writeln!(
@@ -62,6 +73,13 @@ pub fn write(outcome: &Outcome, out: &mut dyn Write) -> Result<()> {
             outcome.kept * 100.0
         );
         writeln!(out, "  {}", wrapped(&kept, 2))?;
+    }
+    if outcome.slept > SLEEPS && !outcome.by_timer {
+        let sleeps = format!(
+            "{:.0} % of the command's time is sleeping on timers, which takes as long on any machine.",
+            outcome.slept * 100.0
+        );
+        writeln!(out, "  {}", wrapped(&sleeps, 2))?;
     }
     for note in &outcome.notes {
         writeln!(out, "  {}", wrapped(note, 2))?;
