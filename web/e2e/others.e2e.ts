@@ -144,6 +144,73 @@ describe("other kinds", () => {
 		expect(faults).toEqual([]);
 		await page.context().close();
 	});
+	test("a plan has its charts as pictures that do nothing, and names those that are left out", async () => {
+		const plan = { ...(example("plan") as object), chart_notes: ["operations: not drawn: no log."] };
+		const active = `<script>top.document.title="hacked"</script><image href="https://example.org/x.png" width="9" height="9"/><foreignObject><img xmlns="http://www.w3.org/1999/xhtml" src="x" onerror="top.document.title='hacked'"/></foreignObject>`;
+		const svg = (inner: string) => `<svg width="600" height="300" viewBox="0 0 600 300" xmlns="http://www.w3.org/2000/svg"><rect width="600" height="300" fill="#fff"/>${inner}</svg>`;
+		const charts = [
+			{ file: "charts/fsync.svg", title: "Transactions <b>against</b> fsync", description: "r = 0.96; gp3: 1 s, 2 s", svg: svg('<circle cx="9" cy="9" r="4"/>') },
+			{ file: "charts/odd.svg", title: `"><img src=x onerror="document.title='hacked'">`, description: "", svg: svg(active) },
+		];
+		const absent = [{ part: "charts", why: "charts/large.svg (6.0 MiB) is left out: a page with charts has at most 4.8 MiB." }];
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "plan", plan, charts, absent }) });
+		const images = page.locator("#section-charts figure img");
+		expect(await page.locator("img").count()).toBe(2);
+		expect(await images.evaluateAll((all) => all.map((i) => [(i as HTMLImageElement).complete, (i as HTMLImageElement).naturalWidth]))).toEqual([[true, 600], [true, 600]]);
+		expect(await images.evaluateAll((all) => all.map((i) => i.getAttribute("alt")))).toEqual(["Transactions <b>against</b> fsync: r = 0.96; gp3: 1 s, 2 s", charts[1]?.title]);
+		expect(await page.locator("#section-charts figcaption").first().textContent()).toBe("Transactions <b>against</b> fsync (charts/fsync.svg)");
+		expect(await page.locator("#section-charts figure li").allTextContents()).toEqual(["r = 0.96", "gp3: 1 s, 2 s"]);
+		const seen = (await page.locator("#page").textContent()) ?? "";
+		for (const words of [absent[0]?.why as string, "operations: not drawn: no log."]) expect(seen.split(words)).toHaveLength(2);
+		expect(await page.title()).not.toBe("hacked");
+		expect(await barriers(page)).toEqual([]);
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
+	test("a plan has the loads that go together, what a time is made of, and what changed with its parts", async () => {
+		const plan = example("plan") as { figures: object[] };
+		const pair = (a: string, b: string, r: number, found: boolean) => ({ loads: [a, b], n: 16, r, interval: { low: r - 0.1, high: r }, rank: r - 0.01, p: 0, q: found ? 0 : 0.2, found });
+		const together = [
+			{
+				factor: "work",
+				environments: ["gp3 ext4", "gp3 xfs"],
+				without: ["scan"],
+				left_out_by: "disk",
+				pairs: [pair("fsync", "updates", 0.998, true), pair("fsync", "<b>CPU</b>", 0.31, false)],
+				predictions: [{ load: "updates", parts: [["fsync", 0.25]], constant: 3e8, error: 0.079, worst: [-0.31, "gp3 xfs"], time: [["locks", 0.7]] }],
+			},
+		];
+		const change = (level: string, more: object) => ({ factor: "database", levels: ["PostgreSQL", level], with: ["cold"], medians: [7.6e9, 13.8e9], effect: 1.83, interval: { low: 1.45, high: 2.31 }, p: 0.002, q: 0.004, found: true, recorded: true, parts: [], ...more });
+		const parts = [{ call: "mariadbd", category: "running", means: [0, 12.2e9], difference: 12.2e9, interval: { low: 8.7e9, high: 15.6e9 } }];
+		const pairs = [change("MariaDB", { parts }), change("SQLite", { found: false, q: 0.7 }), change("none", { interval: null, p: null, q: null, found: false, recorded: false })];
+		plan.figures[0] = { ...plan.figures[0], together, changes: { pairs, operation: null, of_path: true } };
+		const { page, faults } = await harness.open({ json: JSON.stringify({ ...empty, kind: "plan", plan }) });
+		const rows = async (heading: string) => {
+			const place = page.locator("#section-figures h3", { hasText: heading }).locator("xpath=following-sibling::div[1]");
+			const told = await place.locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.children].map((c) => c.textContent)));
+			return { told, caption: await place.locator(".caption").textContent() };
+		};
+		const strongest = await rows("Which times go together: work, over 2 environments");
+		expect(strongest.told).toEqual([
+			["fsync", "updates", "1.00", "0.90", "1.00", "0.99", "<0.001", "yes", "16"],
+			["fsync", "<b>CPU</b>", "0.31", "0.21", "0.31", "0.30", "0.200", "no", "16"],
+		]);
+		expect(strongest.caption).toContain("1 of 2 pairs are above chance");
+		expect(strongest.caption).toContain("Measured in too few environments: scan.");
+		const made = await rows("What a time is made of");
+		expect(made.told).toEqual([["updates", "0.25 x fsync + 300.00 ms", "7.9 %", "-31.0 %", "gp3 xfs", "locks 70.0 %"]]);
+		expect(made.caption).toContain("when all of its disk were left out");
+		const changed = await rows("What changed from a factor's first level");
+		expect(changed.told.map((r) => r.slice(-6))).toEqual([
+			["1.83x", "1.45x", "2.31x", "0.004", "yes", "mariadbd: running +12.200 s (+8.700 s to +15.600 s)"],
+			["1.83x", "1.45x", "2.31x", "0.700", "no", "no single one is significant"],
+			["1.83x", "-", "-", "-", "not known", "not recorded"],
+		]);
+		expect(changed.caption).toContain("1 of 2 pairs differ significantly");
+		expect(changed.caption).toContain("Of 1 no error is known");
+		expect(faults).toEqual([]);
+		await page.context().close();
+	});
 	test("a comparison has its headline, a bar for each part that differs, and what was not the same", async () => {
 		const comparison = example("comparison") as { headline: string; environment: { what: string }[] };
 		const pages = [{ of: "A", href: "a/report.html" }, { of: "B", href: "javascript:alert(1)" }];

@@ -10,8 +10,10 @@ import { largest } from "../src/sections/comparison";
 import { marked } from "../src/sections/fleet";
 import type { Fleet, FleetLine, Line } from "../src/generated/compare";
 import { firstSentence } from "../src/sections/plan";
+import { address, alternative } from "../src/sections/plan-charts";
 import { chart, choose } from "../src/sections/plan-figures";
-import type { Analysis } from "../src/generated/plan";
+import { goes, part, sum } from "../src/sections/plan-pairs";
+import type { Analysis, Changes, Prediction } from "../src/generated/plan";
 import type { Document } from "../src/document";
 
 const doc = {
@@ -160,6 +162,35 @@ describe("plans", () => {
 	test("an answer's first sentence is not cut in a figure", () => {
 		expect(firstSentence("A takes 6.34 us. Worst is B.")).toEqual(["A takes 6.34 us.", "Worst is B."]);
 		expect(firstSentence("No end")).toEqual(["No end", ""]);
+	});
+	test("a load's time is a sum of other loads' times, without a constant of zero", () => {
+		const of = (parts: [string, number][], constant: number) => sum({ parts, constant } as Prediction, "ns");
+		expect(of([["fsync", 249.96], ["async", 0.012345]], 1.2e9)).toBe("250 x fsync + 0.0123 x async + 1.200 s");
+		expect(of([["fsync", 3]], 0)).toBe("3 x fsync");
+		expect(goes({ time: [["on a CPU", 0.61], ["block device: service", 0.302]] })).toBe("on a CPU 61.0 %, block device: service 30.2 %");
+		expect(goes({})).toBe("");
+	});
+	test("a part of the account that changed has its sign, and its interval where there is one", () => {
+		const one = { call: "fsync", category: "block_issued", means: [1e6, 3e6] as [number, number], difference: 2e6, interval: { low: -1e6, high: 5e6 } };
+		const account = { pairs: [], operation: "write", of_path: false } as Changes;
+		expect(part(one, account)).toBe("fsync: block_issued +2.00 ms (-1.00 ms to +5.00 ms)");
+		expect(part({ ...one, interval: null, difference: -2e6 }, account)).toBe("fsync: block_issued -2.00 ms");
+		expect(part({ ...one, call: "", interval: null }, account)).toBe("outside calls: block_issued +2.00 ms");
+		expect(part({ ...one, call: "", interval: null }, { ...account, of_path: true })).toBe("block_issued +2.00 ms");
+	});
+	test("a chart is an address that no character of its drawing ends", () => {
+		const svg = `<svg a="#1">'\u00e4 % & <script>alert(1)</script></svg>`;
+		const url = address(svg);
+		expect(url).toMatch(/^data:image\/svg\+xml,[\w%.!~*'()-]+$/);
+		expect(decodeURIComponent(url.slice(url.indexOf(",") + 1))).toBe(svg);
+	});
+	test("a chart's words stand for it, cut behind a point where they are long", () => {
+		expect(alternative({ title: "Times", description: "" })).toBe("Times");
+		expect(alternative({ title: "Times", description: "a: 1 s; b: 2 s" })).toBe("Times: a: 1 s; b: 2 s");
+		const long = alternative({ title: "Times", description: Array(99).fill("disk: 1 s").join("; ") });
+		expect(long).toMatch(/^Times: disk: 1 s; .*; disk: 1 s\u2026 \(all of it: "In words"\)$/);
+		expect(long.length).toBeLessThan(430);
+		expect(alternative({ title: "Times", description: "x".repeat(999) })).toMatch(/^Times: x{393}\u2026 /);
 	});
 });
 

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
@@ -52,6 +53,51 @@ pub enum Waited {
     Late,
     /// A signal asked to stop.
     Stopped,
+}
+
+/// What a process and its children may have of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Within {
+    /// Numbers of the CPUs that run them; empty: any.
+    pub cpus: Vec<usize>,
+    /// The directory of their cgroup; none: that of their parent.
+    pub group: Option<PathBuf>,
+}
+
+impl Within {
+    /// Confines a process that waits for [`Child::go`].
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub fn take(&self, pid: i32) -> Result<()> {
+        if let Some(group) = &self.group {
+            let procs = group.join("cgroup.procs");
+            std::fs::write(&procs, pid.to_string()).with_context(|| procs.display().to_string())?;
+        }
+        if self.cpus.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: a set of zeros is an empty one; CPU_SET checks its number, and the kernel reads the set.
+        let failed = unsafe {
+            let mut set: libc::cpu_set_t = std::mem::zeroed();
+            self.cpus.iter().for_each(|cpu| libc::CPU_SET(*cpu, &mut set));
+            libc::sched_setaffinity(pid, size_of::<libc::cpu_set_t>(), &set) != 0
+        };
+        if failed {
+            return Err(io::Error::last_os_error()).with_context(|| format!("CPUs {:?}", self.cpus));
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of the CPUs that may run this process, in their order.
+pub fn own_cpus() -> Vec<usize> {
+    // SAFETY: a set of zeros is an empty one, which the kernel fills; numbers are within it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        (0..libc::CPU_SETSIZE as usize).filter(|cpu| libc::CPU_ISSET(*cpu, &set)).collect()
+    }
 }
 
 /// A process of ours. It is not ended when this is dropped.

@@ -94,6 +94,22 @@ impl Environment {
         compare::differences(a, b)
     }
 
+    /// What makes another machine of the same one, or another one: kernel, CPUs, memory (above 1 %), the control group's
+    /// limits of both. In
+    /// words; none: comparable.
+    pub fn other_machine(a: &Environment, b: &Environment) -> Option<String> {
+        let near = a.memory.total.zip(b.memory.total).is_some_and(|(a, b)| a.abs_diff(b) <= a / 100);
+        let counts = |what: &str| match what {
+            "memory.total" => !near,
+            // Who sets the clock rate changes with a profile of power.
+            "cpu.governor" => false,
+            what => ["kernel.", "cpu.", "cgroup.cpus", "cgroup.memory"].iter().any(|of| what.starts_with(of)),
+        };
+        let all = compare::differences(a, b).into_iter().filter(|d| counts(&d.what));
+        let all: Vec<String> = all.map(|d| format!("{} {} instead of {}", d.what, d.b, d.a)).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+
     /// The human table: a name and what stands beside it. What is not known has no line.
     pub fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("plumb", self.plumb.clone()), ("time", self.utc.clone())];

@@ -15,6 +15,7 @@ pub mod environments;
 pub mod rank;
 #[cfg(test)]
 pub mod synthetic;
+pub mod time;
 pub mod together;
 pub mod variation;
 pub mod verdicts;

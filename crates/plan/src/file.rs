@@ -261,6 +261,12 @@ pub struct Settings {
     /// The database server that runs meanwhile, with its data on the first device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Server>,
+    /// Most memory of the server and what is measured together, with the page cache that they fill (a cgroup).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
+    /// So many CPUs run these, the first ones of those that plumb itself may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<u32>,
     /// Attributes of the devices' queues (`/sys/block/*/queue/`): scheduler first, then the others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub queue: BTreeMap<String, Value>,

@@ -38,6 +38,8 @@ pub(super) const SETTINGS: &[&str] = &[
     "device",
     "file-system",
     "server",
+    "memory",
+    "cpus",
     "queue",
     "sysctl",
     "write",

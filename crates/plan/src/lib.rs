@@ -22,6 +22,7 @@ pub mod bisect;
 pub mod cells;
 mod check;
 pub mod compare;
+mod confine;
 pub mod figures;
 pub mod file;
 mod format;

@@ -43,6 +43,7 @@ pub const PLANS: &[(&str, &str)] = &[
     ("iozone", include_str!("../../../plans/iozone.toml")),
     ("sizing", include_str!("../../../plans/sizing.toml")),
     ("sizing-new", include_str!("../../../plans/sizing-new.toml")),
+    ("sizing-machine", include_str!("../../../plans/sizing-machine.toml")),
 ];
 
 /// What a word stands for.

@@ -4,13 +4,13 @@
 mod neighbour;
 
 use super::file::{ChartKind, PlanFile, Settings};
-use super::server::Running;
+use super::server::{stays_here, Running};
 use super::state::End;
 use super::testbed::Place;
 use super::verdict::{of_load, of_run, shares_disk};
 use crate::arguments;
 use anyhow::{bail, Context, Result};
-use plumb_machine::child::{wait_all, Child, Status, Waited};
+use plumb_machine::child::{wait_all, Child, Status, Waited, Within};
 use plumb_undo::guarded_journal::{append, last_words, GuardedJournal, StoppedByUser};
 use plumb_undo::timeout;
 use std::ffi::{OsStr, OsString};
@@ -54,9 +54,11 @@ pub struct Ground<'a> {
 pub fn prepare(settings: &Settings, ground: Ground<'_>, guarded: &mut GuardedJournal) -> Result<()> {
     let Some(words) = settings.prepare.as_ref().filter(|w| !w.is_empty()) else { return Ok(()) };
     let words = ground.command(words, 0);
-    let mut command = Command::new(&words[0]);
+    let mut command = ground.program(&words[0]);
     command.args(&words[1..]);
-    guarded.tool(command, &ground.dir.join("output.txt")).context("prepare")
+    // It may need more than what is measured: DBT-3's generator holds 300 MB of text.
+    let output = ground.dir.join("output.txt");
+    guarded.unconfined(|guarded| guarded.tool(command, &output)).context("prepare")
 }
 
 /// Measures.
@@ -76,10 +78,14 @@ pub fn measure(
     let begin = said.metadata().map_or(0, |m| m.len());
     let mut children = Vec::new();
     match &settings.record {
-        Some(options) => children.push(guarded.command(recorded(options, &parts, ground, &said)?, true)?),
+        Some(options) => {
+            // The recorder has what it needs: its script takes the parts in.
+            let command = recorded(options, &parts, ground, guarded.within.as_ref(), &said)?;
+            children.push(guarded.unconfined(|guarded| guarded.command(command, true))?);
+        }
         None => {
             for part in &parts {
-                let command = plain(part, &said)?;
+                let command = plain(part, ground, &said)?;
                 children.push(guarded.command(command, true)?);
             }
         }
@@ -233,6 +239,15 @@ impl Ground<'_> {
         self.filled(&words, i)
     }
 
+    /// A program that finds the cell's server, where there is one, and no other.
+    fn program(self, program: &OsStr) -> Command {
+        let mut command = Command::new(program);
+        if self.server.is_some() {
+            stays_here(&mut command);
+        }
+        command
+    }
+
     /// Words with their placeholders filled for copy `i`: the devices are those from the `i`th on, in a circle.
     fn filled(&self, words: &[OsString], i: usize) -> Vec<OsString> {
         let Ground { places, server, dir } = *self;
@@ -273,8 +288,8 @@ fn fill(word: &OsStr, names: &[(String, OsString)]) -> OsString {
     OsString::from_vec(out)
 }
 
-fn plain(part: &Part, said: &File) -> Result<Command> {
-    let mut command = Command::new(&part.words[0]);
+fn plain(part: &Part, ground: Ground<'_>, said: &File) -> Result<Command> {
+    let mut command = ground.program(&part.words[0]);
     command.args(&part.words[1..]).stdin(Stdio::null()).stderr(said.try_clone()?);
     match &part.json {
         Some(path) => command.stdout(File::create(path).with_context(|| path.display().to_string())?),
@@ -284,23 +299,29 @@ fn plain(part: &Part, said: &File) -> Result<Command> {
 }
 
 /// `plumb run` of all parts at once. A shell starts them, since each has files of its own.
-fn recorded(options: &[String], parts: &[Part], ground: Ground<'_>, said: &File) -> Result<Command> {
+fn recorded(
+    options: &[String],
+    parts: &[Part],
+    ground: Ground<'_>,
+    within: Option<&Within>,
+    said: &File,
+) -> Result<Command> {
     let dir = ground.dir;
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = ground.program(OsStr::new("/proc/self/exe"));
     // With --json its words go to standard output, and standard error is the command's.
     command.arg0("plumb").args(["run", "--quiet", "--json", "--no-report", "-o"]).arg(dir).args(options);
     if let Some(pid) = ground.server.and_then(Running::pid) {
         command.args(["--pid", &pid.to_string()]);
     }
-    command.args(["--", "sh", "-c"]).arg(script(parts, dir));
+    command.args(["--", "sh", "-c"]).arg(script(parts, within, dir));
     // What it prints lies in the run directory as well.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.try_clone()?);
     Ok(command)
 }
 
 /// A script of sh that starts all parts, waits for them, and tells each one's exit code in `codes`.
-fn script(parts: &[Part], dir: &Path) -> OsString {
-    let mut text = Vec::new();
+fn script(parts: &[Part], within: Option<&Within>, dir: &Path) -> OsString {
+    let mut text = within.map(confined).unwrap_or_default();
     let output = quoted(dir.join("output.txt").as_os_str());
     for (i, part) in parts.iter().enumerate() {
         for word in &part.words {
@@ -320,6 +341,20 @@ fn script(parts: &[Part], dir: &Path) -> OsString {
         );
     }
     OsString::from_vec(text)
+}
+
+/// Lines that confine the shell that runs them as [`Within::take`] does, or end it.
+fn confined(within: &Within) -> Vec<u8> {
+    let mut text = Vec::new();
+    if let Some(group) = &within.group {
+        let procs = quoted(group.join("cgroup.procs").as_os_str());
+        text.extend([b"echo $$ >".to_vec(), procs, b" || exit 126\n".to_vec()].concat());
+    }
+    if !within.cpus.is_empty() {
+        let cpus: Vec<String> = within.cpus.iter().map(usize::to_string).collect();
+        text.extend(format!("taskset -pc {} $$ >/dev/null || exit 126\n", cpus.join(",")).into_bytes());
+    }
+    text
 }
 
 /// A word as sh reads it back, whatever bytes are in it.
@@ -346,7 +381,8 @@ mod tests {
         let words = ["printf", "%s|"].iter().chain(hostile.iter()).map(OsString::from).collect();
         let json = Some(dir.path().join("it's here.json"));
         let part = Part { words, json };
-        let status = Command::new("sh").arg("-c").arg(script(&[part], dir.path())).status().expect("sh");
+        let status =
+            Command::new("sh").arg("-c").arg(script(&[part], None, dir.path())).status().expect("sh");
         assert!(status.success());
         let said = std::fs::read_to_string(dir.path().join("it's here.json")).expect("output");
         assert_eq!(said, hostile.map(|w| format!("{w}|")).concat());
@@ -357,7 +393,7 @@ mod tests {
         let dir = tempfile::TempDir::new().expect("a directory");
         let part = |script: &str| Part { words: ["sh", "-c", script].map(OsString::from).into(), json: None };
         let parts = [part("sleep 0.1; exit 3"), part("echo said; exit 0"), part("kill -9 $$")];
-        let status = Command::new("sh").arg("-c").arg(script(&parts, dir.path())).status().expect("sh");
+        let status = Command::new("sh").arg("-c").arg(script(&parts, None, dir.path())).status().expect("sh");
         assert!(status.success());
         let settings = Settings { record: Some(Vec::new()), ..Settings::default() };
         let told = codes(&settings, &[], &parts, dir.path());

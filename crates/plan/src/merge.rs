@@ -24,6 +24,8 @@ fn over(below: &mut Settings, layer: &Settings) {
         device,
         file_system,
         server,
+        memory,
+        cpus,
         queue,
         sysctl,
         write,
@@ -39,6 +41,8 @@ fn over(below: &mut Settings, layer: &Settings) {
     one(&mut below.host, host);
     one(&mut below.record_hosts, record_hosts);
     one(&mut below.device, device);
+    one(&mut below.memory, memory);
+    one(&mut below.cpus, cpus);
     one(&mut below.prepare, prepare);
     one(&mut below.neighbour, neighbour);
     one(&mut below.remount, remount);

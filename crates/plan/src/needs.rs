@@ -13,6 +13,7 @@ use super::state::Cell;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
 use plumb_load::database::Dialect;
+use plumb_machine::child::own_cpus;
 use plumb_machine::Space;
 use plumb_trace::units;
 use std::path::Path;
@@ -106,6 +107,7 @@ impl Machine {
         self.privilege(cell, &devices)
             .or_else(|| devices.iter().find_map(|(name, device)| self.device(name, device)))
             .or_else(|| self.memory(&devices))
+            .or_else(|| self.confines(cell))
             .or_else(|| cell.file_system.as_ref().and_then(|fs| self.file_system(&fs.kind)))
             .or_else(|| devices.iter().find_map(|(_, device)| self.queue(cell, device)))
             .or_else(|| self.files(cell))
@@ -144,6 +146,7 @@ impl Machine {
             () if !cell.queue.is_empty() || !cell.sysctl.is_empty() || !cell.write.is_empty() => {
                 "to change settings of the kernel"
             }
+            () if cell.memory.is_some() => "to limit memory",
             () if cell.record.is_some() => "to record events of the kernel",
             () => return None,
         };
@@ -187,6 +190,18 @@ impl Machine {
                 units::bytes(free)
             )
         })
+    }
+
+    fn confines(&self, cell: &Settings) -> Option<String> {
+        let (cpus, own) = (cell.cpus.unwrap_or(0) as usize, own_cpus().len());
+        if cpus > own {
+            return Some(format!("cpus = {cpus}, and plumb may use {own}"));
+        }
+        if cpus > 0 && cell.record.is_some() && !self.tool("taskset") {
+            return Some("taskset is not installed: apt install util-linux".into());
+        }
+        (cell.memory.is_some() && !self.limits_memory())
+            .then(|| "memory: this machine has no cgroup controller for it".into())
     }
 
     fn file_system(&self, kind: &str) -> Option<String> {

@@ -18,18 +18,23 @@ use super::store;
 use super::table::{Row, Table, Unit};
 use crate::options;
 use anyhow::{bail, Context, Result};
-use plumb_machine::json::{self, formats, Format, Output};
+use plumb_machine::json::{self, formats, headed, Format, Output};
 use plumb_machine::Environment;
+use plumb_report::chart_images;
+use plumb_report::document::Document;
 use plumb_report::plain::Plain;
+use plumb_report::run::empty;
 use plumb_report::terminal::similar_messages::{alike, ranged};
 use plumb_undo::pending_changes::Standing;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Directory of the charts, within the plan's.
 const CHARTS: &str = "charts";
+/// The report as JSON, within the plan's directory.
+const JSON: &str = "report.json";
 
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -217,11 +222,34 @@ pub fn write(dir: &Path) -> Result<Report> {
     put(&dir.join("report.txt"), &document)?;
     document.clear();
     json::write(&mut document, &report)?;
-    put(&dir.join("report.json"), &document)?;
+    put(&dir.join(JSON), &document)?;
     document.clear();
     csv::write(&report.table, &mut document)?;
     put(&dir.join("report.csv"), &document)?;
     Ok(report)
+}
+
+/// What the page of a plan's directory is made of: its report and its charts. Results of its cells lie there and are not taken in.
+///
+/// # Errors
+/// There is no plan in it.
+pub fn document(dir: &Path) -> Result<Document> {
+    let begun = store::state(dir)?.made.into_iter().next().map(|m| m.begun).unwrap_or_default();
+    let report = Report { chart_notes: noted(dir), ..Report::of(dir, &[])? };
+    let mut document = empty("plan", &report.title, &begun);
+    document.plan = Some(serde_json::to_value(headed(&report))?);
+    chart_images::put(&mut document, dir, &report.charts)?;
+    Ok(document)
+}
+
+/// What was said of charts when those that lie in the directory were drawn.
+fn noted(dir: &Path) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Notes {
+        chart_notes: Vec<String>,
+    }
+    let read = std::fs::read(dir.join(JSON)).ok().and_then(|text| serde_json::from_slice(&text).ok());
+    read.map_or_else(Vec::new, |notes: Notes| notes.chart_notes)
 }
 
 /// Prints it on standard output, as JSON or as text.

@@ -11,7 +11,7 @@ use super::measure::{measure, prepare, Ground, Measured};
 use super::own_devices::{OWN, PLAN};
 use super::progress::{self, Progress};
 use super::state::{Cell, End, Made, State};
-use super::{cells, check, hosts, library, needs, order, report, server, settings, store, testbed};
+use super::{cells, check, confine, hosts, library, needs, order, report, server, settings, store, testbed};
 use crate::options;
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
@@ -61,7 +61,8 @@ pub fn main(args: &options::Run, program: &dyn Program) -> Result<ExitCode> {
     journal.begin()?;
     let limit = Duration::from_nanos(state.plan.limit.0);
     let guardian = Guardian::start(&dir, PLAN)?;
-    let mut guarded = GuardedJournal { journal, guardian, dir: dir.clone(), destroy: destroy.clone(), limit };
+    let mut guarded =
+        GuardedJournal { journal, guardian, dir: dir.clone(), destroy: destroy.clone(), limit, within: None };
     store::reserve(&dir);
     let ran = repetitions(&mut state, &mut guarded, &progress);
     store::release(&dir);
@@ -96,6 +97,9 @@ fn ready(
         None => (fresh(plan, dir, program)?, true),
     };
     again(args, &mut state, dir)?;
+    if !is_new && state.made.len() < state.schedule.len() {
+        same_machine(&state, dir)?;
+    }
     check::all(&state, dir, destroy, locks)?;
     if is_new {
         store::begin(dir, &state)?;
@@ -128,6 +132,19 @@ fn resumed(mut state: State, plan: super::file::PlanFile, dir: &Path) -> Result<
     }
     state.ended_early = None;
     Ok(state)
+}
+
+/// Refuses to add repetitions of another machine.
+fn same_machine(state: &State, dir: &Path) -> Result<()> {
+    let now = Environment::capture(dir);
+    if let Some(other) = state.environment.as_ref().and_then(|then| Environment::other_machine(then, &now)) {
+        bail!(
+            "cannot go on with {}: it was begun on a machine that cannot be compared with this one: {other}\n\
+             hint: begin anew in another directory with -o; 'plumb plan report {0}' says what was measured",
+            dir.display()
+        );
+    }
+    Ok(())
 }
 
 fn fresh(plan: super::file::PlanFile, dir: &Path, program: &dyn Program) -> Result<State> {
@@ -316,22 +333,45 @@ fn attempt(
     let output = dir.join("output.txt");
     *places = testbed::make(&state.plan, wanted, guarded, &output)?;
     settings::apply(wanted, &testbed::queues(places), &mut guarded.journal)?;
+    let confined = confine::begin(wanted, guarded)?;
+    let came = served(state, wanted, places, dir, guarded);
+    match (confined.end(guarded), came) {
+        (Some(why), Ok(mut measured)) => {
+            measured.end = End::Failed(why);
+            Ok(measured)
+        }
+        (Some(why), Err(error)) if !stopped() => Err(error.context(why)),
+        (_, came) => came,
+    }
+}
+
+/// Prepares and measures, with the cell's server where it has one.
+fn served(
+    state: &State,
+    wanted: &super::file::Settings,
+    places: &[testbed::Place],
+    dir: &Path,
+    guarded: &mut GuardedJournal,
+) -> Result<Measured> {
     let mut server =
         wanted.server.as_ref().map(|spec| server::start(spec, places, dir, guarded)).transpose()?;
     let came = on_ground(&state.plan, wanted, places, server.as_mut(), dir, guarded);
     let Some(mut server) = server else { return came };
-    let ended = server.ended();
+    let ended = server.ended().or_else(|| server.crashed());
+    // Before it is stopped, which it complains of too.
+    let complaint = if ended.is_none() { server.complaint() } else { None };
     let told = server.stop(guarded);
     let mut measured = match (came, ended) {
-        (Err(error), Some(why)) if !stopped() => return Err(error.context(why)),
-        (came, ended) => {
-            let mut measured = came?;
-            if let Some(why) = ended {
-                measured.end = End::Failed(why);
-            }
-            measured
+        (Err(error), why) if !stopped() => {
+            let why = why.or(complaint);
+            return Err(why.into_iter().fold(error, anyhow::Error::context));
         }
+        (Ok(measured), Some(why)) => Measured { end: End::Failed(why), ..measured },
+        (came, _) => came?,
     };
+    if let (End::Failed(why), Some(said)) = (&mut measured.end, complaint) {
+        why.push_str(&format!("; {said}"));
+    }
     measured.doubts.extend(told);
     Ok(measured)
 }

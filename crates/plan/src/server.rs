@@ -65,6 +65,67 @@ pub fn sample_url(kind: Dialect) -> &'static str {
     }
 }
 
+/// Settings that say where a server is found, where its data lies and what it says: the plan's own, see [`Running::url`]. In small letters, with
+/// `_` for `-`, and without [`PREFIXES`].
+const OURS: &[&str] = &[
+    "aria_log_dir_path",
+    "bind_address",
+    "config_file",
+    "data_directory",
+    "datadir",
+    "external_pid_file",
+    "extra_port",
+    "general_log_file",
+    "hba_file",
+    "ident_file",
+    "innodb_data_home_dir",
+    "innodb_log_group_home_dir",
+    "innodb_undo_directory",
+    "listen_addresses",
+    "log_destination",
+    "log_directory",
+    "log_error",
+    "logging_collector",
+    "networking",
+    "pid_file",
+    "port",
+    "slow_query_log_file",
+    "socket",
+    "tmpdir",
+    "unix_socket_directories",
+    "user",
+];
+/// What MariaDB takes before a setting's name.
+const PREFIXES: [&str; 5] = ["loose_", "skip_", "disable_", "enable_", "maximum_"];
+/// Settings whose names are the beginning of one of ours.
+const WHOLE: [&str; 2] = ["general_log", "slow_query_log"];
+/// Fewer letters of a name stand for no other one.
+const SHORTEST: usize = 4;
+
+/// Whether a setting is the plan's own, however it is written; MariaDB also takes the beginning of a name for it.
+pub fn is_ours(setting: &str) -> bool {
+    let name = setting.to_ascii_lowercase().replace('-', "_");
+    let mut name = name.as_str();
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)) {
+        name = rest;
+    }
+    let begins = |ours: &str| name.len() >= SHORTEST && !WHOLE.contains(&name) && ours.starts_with(name);
+    OURS.iter().any(|ours| *ours == name || begins(ours))
+}
+
+/// How the variables begin that lead clients to another server, whatever a URL says (libpq: PGHOSTADDR, PGSERVICE; Connector/C:
+/// MYSQL_TCP_PORT).
+const ELSEWHERE: [&str; 3] = ["PG", "MYSQL_", "MARIADB_"];
+
+/// Takes from a command what of this process's environment would lead it to another server than the cell's.
+pub fn stays_here(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if ELSEWHERE.iter().any(|begin| name.as_encoded_bytes().starts_with(begin.as_bytes())) {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// A server that was made.
 #[derive(Debug)]
 pub struct Running {
@@ -74,6 +135,8 @@ pub struct Running {
     dir: PathBuf,
     /// What it says.
     log: PathBuf,
+    /// Where in that its work begins: before, it says that it does not answer yet.
+    worked: usize,
     /// User and group that it runs as; none: ours.
     ids: Option<(u32, u32)>,
     child: Option<Child>,
@@ -101,6 +164,7 @@ pub fn start(spec: &Server, places: &[Place], dir: &Path, guarded: &mut GuardedJ
         ids: ids(spec, kind)?,
         spec: spec.clone(),
         log: dir.join("server.log"),
+        worked: 0,
         dir: own,
         child: None,
     };
@@ -168,6 +232,7 @@ impl Running {
         if let Some((uid, gid)) = self.ids {
             command.uid(uid).gid(gid);
         }
+        stays_here(command);
         // MariaDB removes what it takes for its temporary tables of last time: those of another server, in a directory of both.
         command.current_dir("/").env("TMPDIR", &self.dir);
     }
@@ -210,19 +275,22 @@ impl Running {
         match self.kind() {
             Dialect::Postgresql => {
                 let mut command = self.command("postgres");
-                command.arg("-D").arg(data).arg("-k").arg(&self.dir).args(["-c", "listen_addresses="]);
                 for (name, value) in settings {
                     command.arg("-c").arg(format!("{name}={}", word(value)));
                 }
+                // Of two the last one holds.
+                command.arg("-D").arg(data).arg("-k").arg(&self.dir).args(["-c", "listen_addresses="]);
                 command
             }
             Dialect::Mariadb => {
                 let mut command = self.command("mariadbd");
-                command.args(["--no-defaults", "--skip-networking", "--skip-log-bin"]);
+                command.args(["--no-defaults", "--skip-log-bin"]);
+                command.args(settings.map(|(name, value)| format!("--{name}={}", word(value))));
+                // Of two the last one holds.
+                command.arg("--skip-networking");
                 command.arg(format!("--datadir={}", data.display()));
                 command.arg(format!("--socket={}", self.socket().display()));
                 command.arg(format!("--pid-file={}", self.dir.join("pid").display()));
-                command.args(settings.map(|(name, value)| format!("--{name}={}", word(value))));
                 command
             }
         }
@@ -251,6 +319,7 @@ impl Running {
             }
             std::thread::sleep(PAUSE);
         }
+        self.worked = std::fs::metadata(&self.log).map_or(0, |log| log.len() as usize);
         Ok(())
     }
 
@@ -264,18 +333,40 @@ impl Running {
         Some(format!("{}'s server ended{how}{}", self.kind().name(), last_words(&self.log, 0)))
     }
 
+    /// What its log says of a process of its own that died: the others go on, and the query of that one is lost.
+    pub fn crashed(&self) -> Option<String> {
+        self.said(|line| line.contains(" was terminated by signal "))
+    }
+
+    /// The last error in its log: a client may say less of it.
+    pub fn complaint(&self) -> Option<String> {
+        let marks = ["ERROR:  ", "FATAL:  ", "PANIC:  ", "[ERROR]"];
+        self.said(|line| marks.iter().any(|mark| line.contains(mark)))
+    }
+
+    /// The last line of its log since it answered that is one, without its time.
+    fn said(&self, is_it: impl Fn(&str) -> bool) -> Option<String> {
+        let log = std::fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(log.get(self.worked..).unwrap_or_default());
+        let line = log.lines().rfind(|line| is_it(line))?;
+        // `2026-01-31 12:00:00.000 UTC [77] LOG:  text`, `2026-01-31 12:00:00 0 [ERROR] text`.
+        let said = line.split_once("] ").map_or(line, |(_, said)| said);
+        let said = said.strip_prefix("LOG:").unwrap_or(said).trim();
+        Some(format!("{}: {said}", self.kind().name()))
+    }
+
     fn client(&self, sql: &str) -> Command {
         match self.kind() {
             Dialect::Postgresql => {
                 let mut command = Command::new("psql");
-                // It would lead to another host, whatever -h says.
-                command.env_remove("PGHOSTADDR");
+                stays_here(&mut command);
                 command.args(["-X", "-q", "-A", "-t", "-U", "postgres", "-h"]).arg(self.socket());
                 command.args(["-c", sql, "postgres"]);
                 command
             }
             Dialect::Mariadb => {
                 let mut command = Command::new("mariadb");
+                stays_here(&mut command);
                 command
                     .args(["--no-defaults", "-u", "root", "-B", "-N", "-S"])
                     .arg(self.socket())

@@ -402,6 +402,12 @@ fn doubts(
                 units::count(bad as u64)
             ));
         }
+        let environments = run.state.environment.as_ref().zip(runs[0].state.environment.as_ref());
+        if let Some(other) =
+            environments.and_then(|(new, known)| plumb_machine::Environment::other_machine(known, new))
+        {
+            all.push(format!("{}: measured on another machine than KNOWN: {other}.", run.dir.display()));
+        }
         if run.state.plumb != runs[0].state.plumb {
             let (one, other) = (&run.state.plumb, &runs[0].state.plumb);
             all.push(format!("{}: measured by plumb {one}, KNOWN by {other}.", run.dir.display()));

@@ -7,7 +7,8 @@ mod find;
 mod others;
 mod set;
 
-pub use others::{comparison, fleet, link_sides, plan};
+pub use others::{comparison, fleet, link_sides};
+pub use plumb_plan::report::document as plan;
 pub use set::document as set;
 
 use crate::cli::{CompareArgs, ReportArgs};

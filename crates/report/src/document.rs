@@ -49,6 +49,9 @@ pub struct Document {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(any(), json(plumb_plan::report::Report))]
     pub plan: Option<Value>,
+    /// Charts of a plan. `absent` has those that are left out, as the part `charts`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<ChartImage>,
     /// A comparison: what `plumb compare --json` prints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(any(), json(plumb_compare::comparison::Comparison))]
@@ -70,6 +73,19 @@ pub struct Document {
 
 impl Output for Document {
     const FORMAT: &'static Format = &formats::REPORT;
+}
+
+/// A chart that was drawn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChartImage {
+    /// Its file, from the plan's directory.
+    pub file: String,
+    /// What it is called.
+    pub title: String,
+    /// What it shows, in words, for those who cannot see it; empty where the file has none.
+    pub description: String,
+    /// What is in the file.
+    pub svg: String,
 }
 
 /// Another page.

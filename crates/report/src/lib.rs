@@ -6,6 +6,7 @@
 //! document, and the page and every export take them from there.
 
 pub mod chart;
+pub mod chart_images;
 pub mod collect;
 pub mod csv_field;
 pub mod document;

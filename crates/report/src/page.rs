@@ -65,6 +65,41 @@ pub fn write(document: &Document, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+/// Counts what is written.
+struct Count(u64);
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of the page of a document.
+///
+/// # Errors
+/// As [`write`].
+pub fn bytes(document: &Document) -> Result<u64> {
+    let mut count = Count(0);
+    write(document, &mut count)?;
+    Ok(count.0)
+}
+
+/// Bytes that one more element of a list of the document takes in its page.
+///
+/// # Errors
+/// It cannot be JSON.
+pub fn bytes_of(element: &impl Serialize) -> Result<u64> {
+    let mut count = Count(0);
+    element.serialize(&mut serde_json::Serializer::new(Escaped(&mut count)))?;
+    // The comma before it.
+    Ok(count.0 + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

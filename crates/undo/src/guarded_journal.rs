@@ -6,7 +6,7 @@ use crate::guardian::Guardian;
 use crate::journal::{processes, Journal};
 use crate::timeout;
 use anyhow::{anyhow, bail, Context, Result};
-use plumb_machine::child::{wait_all, Child, Status, Waited};
+use plumb_machine::child::{wait_all, Child, Status, Waited, Within};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -35,6 +35,8 @@ pub struct GuardedJournal {
     pub destroy: Vec<PathBuf>,
     /// Longest that anything may take.
     pub limit: Duration,
+    /// What the processes that begin from now on may have of the machine; none: all that plumb has.
+    pub within: Option<Within>,
 }
 
 impl GuardedJournal {
@@ -98,6 +100,14 @@ impl GuardedJournal {
         }
     }
 
+    /// Does something whose processes have all of the machine.
+    pub fn unconfined<T>(&mut self, body: impl FnOnce(&mut Self) -> T) -> T {
+        let within = self.within.take();
+        let came = body(self);
+        self.within = within;
+        came
+    }
+
     /// A command that the guardian knows, and of one that lives long the journal too; it begins with
     /// [`Child::go`].
     ///
@@ -106,6 +116,12 @@ impl GuardedJournal {
     pub fn command(&mut self, command: Command, long: bool) -> Result<Child> {
         let child = Child::command(command)?;
         self.guardian.begins(child.pid());
+        if let Some(Err(error)) = self.within.as_ref().map(|within| within.take(child.pid())) {
+            let mut children = [child];
+            timeout::end(&mut children, &[], &[], self.journal.devices());
+            self.guardian.ended(children[0].pid());
+            return Err(error);
+        }
         if long {
             self.journal.will(processes(child.pid()))?;
         }

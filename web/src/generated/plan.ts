@@ -146,6 +146,8 @@ export interface Prediction {
   error: number;
   /** The largest, with its sign, and where. */
   worst: [number, string];
+  /** Where its time goes, as shares of it, the largest first; empty: neither recorded nor told by the load. */
+  time?: [string, number][];
 }
 
 /** A cell beside the best one. */

@@ -41,6 +41,8 @@ export interface Document {
   loads: load.Document[];
   /** A plan's report: `report.json` of a plan's directory. */
   plan?: plan.Report;
+  /** Charts of a plan. `absent` has those that are left out, as the part `charts`. */
+  charts?: ChartImage[];
   /** A comparison: what `plumb compare --json` prints. */
   comparison?: compare.Comparison;
   /** The runs of a lake before and after a change: what `plumb compare --lake --json` prints. */
@@ -51,6 +53,18 @@ export interface Document {
   pages?: Page[];
   /** Parts that are not there, and why. */
   absent: Absent[];
+}
+
+/** A chart that was drawn. */
+export interface ChartImage {
+  /** Its file, from the plan's directory. */
+  file: string;
+  /** What it is called. */
+  title: string;
+  /** What it shows, in words, for those who cannot see it; empty where the file has none. */
+  description: string;
+  /** What is in the file. */
+  svg: string;
 }
 
 /** Another page. */

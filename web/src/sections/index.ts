@@ -17,6 +17,7 @@ import * as hosts from "./hosts";
 import { section as loads } from "./loads";
 import { devices, machine } from "./machine";
 import * as plan from "./plan";
+import { charts } from "./plan-charts";
 import { processes, threads } from "./processes";
 import { environment, quality } from "./quality";
 import { section as services } from "./services";
@@ -58,6 +59,7 @@ export const SECTIONS: Entry[] = [
 	{ make: requests, part: "requests", title: "Block requests" },
 	{ make: locks, part: "locks", title: "Locks" },
 	{ make: operations, part: "operations", title: "Operations" },
+	{ make: charts, title: "Charts" },
 	{ make: plan.figures, title: "Figures" },
 	{ make: plan.limits, title: "What limits, as recorded" },
 	{ make: plan.doubts, title: "Doubts" },

@@ -11,6 +11,7 @@ import { count, factor as times, percent, tick } from "../parts/units";
 import type { MakeSection, Section } from "../section";
 import type { View } from "../view";
 import { chart, choose } from "./plan-figures";
+import { changes, together } from "./plan-pairs";
 import type { Analysis, CellFigures, Effects, Report, Row } from "../generated/plan";
 
 export const answer: MakeSection = (doc) => {
@@ -83,6 +84,8 @@ function analysis(plan: Report, f: Analysis, view: View, answered: boolean): HTM
 		byFactor(plan, f),
 		ranking(f, view),
 		effects(f.effects, f),
+		changes(f, view),
+		together(f, view),
 		f.drift?.found
 			? h("p", {}, `It drifted from the first repetition to the last: ${f.drift.scale === "ratio" ? times(f.drift.change) : withUnit(f.drift.change, f.unit)} (p = ${percent(f.drift.p)}).`)
 			: null,
@@ -285,28 +288,23 @@ export const limits: MakeSection = (doc, view) => {
 
 export const doubts: MakeSection = (doc, view) => {
 	const plan = doc.plan;
-	if (!plan || (plan.doubts.length === 0 && plan.chart_notes.length === 0)) return null;
+	if (!plan || plan.doubts.length === 0) return null;
 	return {
 		id: "doubts",
 		title: "Doubts",
 		element: () =>
-			h(
-				"div",
-				{},
-				plan.chart_notes.map((n) => h("p", {}, n)),
-				table<Report["doubts"][number]>({
-					caption: "What reduces confidence, and in which figures.",
-					keep: { view, section: "doubts" },
-					rows: plan.doubts,
-					what: "doubts",
-					find: (d) => `${d.sentence} ${d.of.join(" ")}`,
-					columns: [
-						{ key: "sentence", title: "Doubt", value: (d) => d.sentence, words: true, head: true },
-						{ key: "n", title: "Times", value: (d) => d.of.length, show: (d) => count(d.of.length) },
-						{ key: "of", title: "Of", value: (d) => [...new Set(d.of)].join(", "), words: true },
-					],
-				}),
-			),
+			table<Report["doubts"][number]>({
+				caption: "What reduces confidence, and in which figures.",
+				keep: { view, section: "doubts" },
+				rows: plan.doubts,
+				what: "doubts",
+				find: (d) => `${d.sentence} ${d.of.join(" ")}`,
+				columns: [
+					{ key: "sentence", title: "Doubt", value: (d) => d.sentence, words: true, head: true },
+					{ key: "n", title: "Times", value: (d) => d.of.length, show: (d) => count(d.of.length) },
+					{ key: "of", title: "Of", value: (d) => [...new Set(d.of)].join(", "), words: true },
+				],
+			}),
 	};
 };
 

@@ -95,6 +95,22 @@ fn it_survives_json_and_differs_only_where_something_was_changed() {
 }
 
 #[test]
+fn another_kernel_or_much_less_memory_is_another_machine_and_another_scheduler_is_not() {
+    let fake = machine();
+    let a = capture(&fake);
+    fake.put("/sys/block/sda/queue/scheduler", "[none] mq-deadline bfq\n");
+    assert_eq!(Environment::other_machine(&a, &capture(&fake)), None);
+    let (mut near, mut far) = (a.clone(), a.clone());
+    near.memory.total = a.memory.total.map(|total| total - total / 200);
+    assert_eq!(Environment::other_machine(&a, &near), None);
+    far.memory.total = a.memory.total.map(|total| total / 2);
+    assert!(Environment::other_machine(&a, &far).is_some_and(|said| said.starts_with("memory.total ")));
+    fake.put("/proc/sys/kernel/osrelease", "9.9.9-test\n");
+    let said = Environment::other_machine(&a, &capture(&fake)).expect("another kernel");
+    assert!(said.starts_with("kernel.release 9.9.9-test instead of "), "{said}");
+}
+
+#[test]
 fn the_table_says_what_is_known_with_its_unit() {
     let lines = capture(&machine()).lines();
     let line = |name: &str| lines.iter().find(|(n, _)| *n == name).map(|(_, v)| v.as_str());

@@ -24,6 +24,9 @@ pub struct Prediction {
     pub error: f64,
     /// The largest, with its sign, and where.
     pub worst: (f64, String),
+    /// Where its time goes, as shares of it, the largest first; empty: neither recorded nor told by the load.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub time: Vec<(String, f64)>,
 }
 
 impl Prediction {
@@ -137,6 +140,7 @@ impl Known {
             constant: sum.constant,
             error: median(&errors.iter().map(|e| e.abs()).collect::<Vec<_>>()),
             worst: (*worst.1, self.environments[worst.0].clone()),
+            time: Vec::new(),
         };
         Some(Fit { prediction, sum, errors })
     }

@@ -81,8 +81,14 @@ pub fn main(args: &options::Guide) -> Result<ExitCode> {
     let mut journal = Journal::open(&dir, GUIDE.devices)?;
     journal.begin()?;
     let guardian = Guardian::start(&dir, GUIDE)?;
-    let mut guarded =
-        GuardedJournal { journal, guardian, dir: dir.clone(), destroy: Vec::new(), limit: LIMIT };
+    let mut guarded = GuardedJournal {
+        journal,
+        guardian,
+        dir: dir.clone(),
+        destroy: Vec::new(),
+        limit: LIMIT,
+        within: None,
+    };
     let came = steps(&mut state, &mut guarded, &progress);
     let interrupted = came.as_ref().is_err_and(|e| e.is::<StoppedByUser>() || stopped());
     if came.is_err() || !state.keep {

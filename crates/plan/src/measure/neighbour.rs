@@ -22,7 +22,9 @@ pub(super) fn of(
     let Some(words) = &settings.neighbour else { return Ok(Vec::new()) };
     let part = Part { words: ground.command(words, 0), json: None };
     let said = append(&ground.dir.join(OUTPUT))?;
-    Ok(vec![guarded.command(plain(&part, &said)?, true).context("neighbour")?])
+    let command = plain(&part, ground, &said)?;
+    let child = guarded.unconfined(|guarded| guarded.command(command, true));
+    Ok(vec![child.context("neighbour")?])
 }
 
 /// Ends it with all its children. One that ended before the measurement did not run all the time.

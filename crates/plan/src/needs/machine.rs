@@ -52,6 +52,10 @@ impl Machine {
         }
     }
 
+    pub(super) fn limits_memory(&self) -> bool {
+        crate::confine::root_of_memory(&self.root).is_some()
+    }
+
     pub(super) fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.root.path(path).exists()
     }

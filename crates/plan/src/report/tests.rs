@@ -228,6 +228,34 @@ fn charts_of_an_earlier_report_go() {
 }
 
 #[test]
+fn the_page_has_the_charts_and_what_was_not_drawn() {
+    let dir = sample();
+    write(dir.path()).expect("a report");
+    let document = document(dir.path()).expect("a document");
+    let drawn: Vec<_> = document.charts.iter().map(|c| (c.file.as_str(), c.title.as_str())).collect();
+    assert_eq!(
+        drawn,
+        [("charts/lines.svg", "Over the file systems"), ("charts/means.svg", "Mean time of a write")]
+    );
+    let chart = &document.charts[1];
+    assert!(
+        chart.description.contains("fdatasync") && chart.description.contains(" ms"),
+        "{}",
+        chart.description
+    );
+    let note = &document.plan.as_ref().expect("a plan")["chart_notes"][0];
+    assert!(note.as_str().is_some_and(|n| n.starts_with("operations")), "{note}");
+    let mut page = Vec::new();
+    plumb_report::page::write(&document, &mut page).expect("a page");
+    let page = String::from_utf8(page).expect("text");
+    let file = std::fs::read_to_string(dir.path().join("charts/means.svg")).expect("a file");
+    let quoted = serde_json::to_string(&file).expect("JSON").replace('<', "\\u003c");
+    assert_eq!(page.matches(&quoted).count(), 1, "the whole file, once");
+    let back = plumb_report::upgrade::parse(&serde_json::to_vec(&headed(&document)).expect("JSON"));
+    assert_eq!(back.expect("a document"), document);
+}
+
+#[test]
 fn sentences_that_differ_in_numbers_are_one_and_invalid_ones_come_first() {
     let mut table = Design::new(&[("a", 2)], 2).table(|_| 1e6, 0.0);
     for (i, row) in table.rows.iter_mut().enumerate() {

@@ -112,6 +112,8 @@ impl<'a> Ran<'a> {
             record_hosts: None,
             device: None,
             file_system: None,
+            memory: None,
+            cpus: None,
             queue: BTreeMap::new(),
             sysctl: BTreeMap::new(),
             write: BTreeMap::new(),

@@ -6,9 +6,13 @@ use super::super::file::{DeviceSpec, PlanFile, Settings, Value};
 use super::{one_of, Made};
 use crate::program::Program;
 use anyhow::{bail, Context, Result};
+use plumb_trace::units;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::path::{Component, Path};
+
+/// Less than a server or a program takes to begin, bytes.
+const LEAST_MEMORY: u64 = 4 << 20;
 
 /// A plan's cells, one after the other; what many of them share is looked at once.
 pub(crate) struct Cells<'a> {
@@ -35,6 +39,7 @@ impl<'a> Cells<'a> {
             place(&|s| s.host.is_some() || s.record_hosts.is_some() || s.device.is_some())
         })?;
         file_system(cell, &devices).with_context(|| place(&|s| s.file_system.is_some()))?;
+        confined(cell).with_context(|| place(&|s| s.cpus.is_some() || s.memory.is_some()))?;
         server(cell, &devices).with_context(|| place(&|s| s.server.is_some()))?;
         measured(cell, &devices).with_context(|| place(&|s| s.copies.is_some() || s.command.is_some()))?;
         kernel(cell, &devices, &place)?;
@@ -192,6 +197,17 @@ fn file_system(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     Ok(())
 }
 
+/// Something is left of the machine.
+fn confined(cell: &Settings) -> Result<()> {
+    if cell.cpus == Some(0) {
+        bail!("cpus = 0: nothing would run");
+    }
+    if cell.memory.is_some_and(|most| most.0 < LEAST_MEMORY) {
+        bail!("memory: below {}, nothing would run", units::bytes(LEAST_MEMORY));
+    }
+    Ok(())
+}
+
 /// A server has a directory to work in, which its user reaches: on another host a cell's directory is root's alone.
 fn server(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
     let Some(server) = &cell.server else { return Ok(()) };
@@ -208,6 +224,9 @@ fn server(cell: &Settings, devices: &[&DeviceSpec]) -> Result<()> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         if name.starts_with('-') || !name.chars().all(plain) {
             bail!("server.settings: \"{name}\" is no name of a setting");
+        }
+        if crate::server::is_ours(name) {
+            bail!("server.settings: \"{name}\" is the plan's own: a server works in a directory of its own, and listens there alone");
         }
         if value.words().iter().any(|word| word.contains('\n')) {
             bail!("server.settings.{name}: its value is one line");

@@ -25,6 +25,8 @@ fn full() -> PlanFile {
             settings: BTreeMap::from([("innodb_flush_method".into(), Value::Text("fsync".into()))]),
             user: Some("mysql".into()),
         }),
+        memory: Some(plumb_load::job::Bytes(1 << 28)),
+        cpus: Some(1),
         queue: BTreeMap::from([("scheduler".into(), Value::Text("none".into()))]),
         sysctl: BTreeMap::from([("vm.dirty_ratio".into(), Value::Whole(10))]),
         write: BTreeMap::from([("/proc/sys/vm/swappiness".into(), Value::Whole(1))]),

@@ -365,6 +365,28 @@ fn file_systems_and_settings_of_the_kernel_are_checked() {
             "load.sync = \"none\"\nqueue.nr_requests = [\"1\"]",
             &["queue.nr_requests", "one value"],
         ),
+        (
+            "load.sync = \"none\"",
+            "load.sync = \"none\"\nserver = { kind = \"postgresql\", settings = { listen_addresses = \"*\" } }",
+            &["factor method, level none", "listen_addresses", "the plan's own"],
+        ),
+        (
+            "load.sync = \"none\"",
+            "load.sync = \"none\"\nserver = { kind = \"mariadb\", settings = { skip-networking = false } }",
+            &["skip-networking", "the plan's own"],
+        ),
+        (
+            "load.sync = \"none\"",
+            "load.sync = \"none\"\nserver = { kind = \"mariadb\", settings = { loose-bind-addr = \"*\" } }",
+            &["loose-bind-addr", "the plan's own"],
+        ),
+        (
+            "load.sync = \"none\"",
+            "load.sync = \"none\"\nserver = { kind = \"postgresql\", settings = { Data_Directory = \"/\" } }",
+            &["Data_Directory", "the plan's own"],
+        ),
+        ("load.sync = \"none\"", "load.sync = \"none\"\ncpus = 0", &["factor method, level none", "cpus = 0"]),
+        ("load.sync = \"none\"", "load.sync = \"none\"\nmemory = \"1M\"", &["level none", "below 4.0 MiB"]),
         ("load.sync = \"none\"", "load.sync = \"none\"\nsysctl.vm = true", &["sysctl.\"vm\"", "give 1"]),
         ("load.sync = \"none\"", "load.sync = \"none\"\nsysctl.\"vm..x\" = 1", &["no kernel parameter"]),
         (

@@ -18,19 +18,6 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Of a plan's directory. Results of its cells lie there and are not taken in.
-///
-/// # Errors
-/// There is no plan in it.
-pub fn plan(dir: &Path) -> Result<Document> {
-    let state = plumb_plan::store::state(dir)?;
-    let begun = state.made.into_iter().next().map(|m| m.begun).unwrap_or_default();
-    let report = plumb_plan::report::Report::of(dir, &[])?;
-    let mut document = empty("plan", &report.title, &begun);
-    document.plan = Some(serde_json::to_value(headed(&report))?);
-    Ok(document)
-}
-
 /// Of what `plumb load --json` printed.
 ///
 /// # Errors

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! `plumb plan run`: every repetition once, whatever happens to it, and the system as it was.
 //! What it makes (`run`), what ends it from outside (`end`), what fails in it (`fail`), what it
-//! does not begin (`refuse`), cells on other hosts (`hosts`), with a database (`server`); which environment is enough (`size`). Devices are loop devices over files of the test's own.
+//! does not begin (`refuse`), cells on other hosts (`hosts`), with a database (`server`), with less memory or fewer CPUs (`confine`); which environment is enough (`size`). Devices are loop devices over files of the test's own.
 
 #[path = "../common/mod.rs"]
 mod common;
+mod confine;
 mod end;
 mod fail;
 mod hosts;

@@ -2,7 +2,8 @@
 //! Database servers of cells: there for a repetition, with its settings, and gone after it.
 
 use crate::common::can;
-use crate::common::scratch::{text, until, Scratch};
+use crate::common::plumb;
+use crate::common::scratch::{text, until, Running, Scratch};
 use crate::{alone, code, made, plan, plan_run, read, start, state};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -105,6 +106,49 @@ fn a_server_has_its_cells_settings_and_is_gone_after_it() {
 }
 
 #[test]
+fn clients_find_the_cells_server_whatever_the_environment_says() {
+    if !can_serve("clients_find_the_cells_server_whatever_the_environment_says") {
+        return;
+    }
+    let _alone = alone();
+    let (scratch, place) = (Scratch::new(), place());
+    let rest = r#"
+        [[factor]]
+        name = "client"
+        [[factor.level]]
+        name = "psql"
+        server = { kind = "postgresql" }
+        prepare = ["pgbench", "-i", "-q", "-s", "1", "{server}"]
+        command = ["psql", "-c", "select 1", "{server}"]
+        [[factor.level]]
+        name = "plumb load, PostgreSQL"
+        server = { kind = "postgresql" }
+        load = { what = "request", to = "{server}", operations = 10, sql = ["select 1"] }
+        [[factor.level]]
+        name = "plumb load, MariaDB"
+        server = { kind = "mariadb" }
+        load = { what = "request", to = "{server}", operations = 10, sql = ["select 1"] }
+        "#;
+    let path = plan(&scratch, "elsewhere", &on(&place, rest)).display().to_string();
+    let home = scratch.path().join("home");
+    std::fs::create_dir(&home).expect("a directory");
+    std::fs::write(home.join(".my.cnf"), "[client]\nprotocol = tcp\nport = 1\n").expect("written");
+    let mut command = plumb();
+    command.args(["plan", "run", &path, "-o", "out"]).current_dir(scratch.path()).env("HOME", &home);
+    command.envs([
+        ("PGHOSTADDR", "127.0.0.1"),
+        ("PGPORT", "1"),
+        ("PGSERVICE", "nowhere"),
+        ("MYSQL_TCP_PORT", "1"),
+    ]);
+    let out = Running::of(command).end();
+    for (_, _, end) in made(&scratch.path().join("out")) {
+        assert_eq!(end, "measured", "{}", text(&out.stderr));
+    }
+    assert_eq!(left(&place), [""; 0]);
+}
+
+#[test]
 fn a_server_that_ends_or_does_not_start_fails_the_repetition_with_its_last_words() {
     if !can_serve("a_server_that_ends_or_does_not_start_fails_the_repetition_with_its_last_words") {
         return;
@@ -113,14 +157,34 @@ fn a_server_that_ends_or_does_not_start_fails_the_repetition_with_its_last_words
     let before = segments();
     let (scratch, place) = (Scratch::new(), place());
     let rest = r#"
-        command = ["sh", "-c", "kill -9 $(head -1 {socket}/data/postmaster.pid); sleep 0.3; psql -c 'select 1' '{server}'"]
         [[factor]]
         name = "what"
-        level = [
-            { name = "ends", server = { kind = "postgresql" } },
-            { name = "bad", server = { kind = "postgresql", settings = { work_mem = "much" } } },
-            { name = "good", server = { kind = "postgresql" }, command = ["psql", "-c", "select 1", "{server}"] },
-        ]
+        [[factor.level]]
+        name = "ends"
+        server = { kind = "postgresql" }
+        command = ["sh", "-c", "kill -9 $(head -1 {socket}/data/postmaster.pid); sleep 0.3; psql -c 'select 1' '{server}'"]
+        [[factor.level]]
+        name = "bad"
+        server = { kind = "postgresql", settings = { work_mem = "much" } }
+        command = ["true"]
+        [[factor.level]]
+        name = "good"
+        server = { kind = "postgresql" }
+        command = ["psql", "-c", "select 1", "{server}"]
+        [[factor.level]]
+        name = "one of its processes"
+        server = { kind = "postgresql" }
+        command = ["sh", "-c", '''
+            (until kill -9 $(psql -Atc "select pid from pg_stat_activity where query like '%(20)' and pid <> pg_backend_pid()" "$0"); do sleep 0.1; done) &
+            psql -c 'select pg_sleep(20)' "$0"; wait; true''', "{server}"]
+        [[factor.level]]
+        name = "MariaDB"
+        server = { kind = "mariadb" }
+        command = ["sh", "-c", "kill -9 $(cat $(dirname $0)/pid); sleep 0.3; true", "{socket}"]
+        [[factor.level]]
+        name = "good again"
+        server = { kind = "mariadb" }
+        load = { what = "request", to = "{server}", operations = 10, sql = ["select 1"] }
         "#;
     let path = plan(&scratch, "ends", &on(&place, rest)).display().to_string();
     let out = plan_run(&scratch, &["run", &path, "-o", "out"]);
@@ -130,8 +194,56 @@ fn a_server_that_ends_or_does_not_start_fails_the_repetition_with_its_last_words
     assert!(ends[0].contains("PostgreSQL's server ended (killed by signal 9)"), "{ends:?}");
     assert!(ends[1].contains("work_mem") && ends[1].contains("much"), "{ends:?}");
     assert!(ends[2].contains("measured"), "{ends:?}");
+    assert!(ends[3].contains("was terminated by signal 9"), "{ends:?}");
+    assert!(ends[4].contains("MariaDB's server ended (killed by signal 9)"), "{ends:?}");
+    assert!(ends[5].contains("measured"), "{ends:?}");
     // Others come and go meanwhile.
     assert!(segments().iter().all(|s| before.contains(s)), "{:?}, before {before:?}", segments());
+    assert_eq!(left(&place), [""; 0]);
+}
+
+#[test]
+fn a_query_beyond_the_limit_and_a_disk_that_fills_fail_their_repetitions_alone() {
+    if !can_serve("a_query_beyond_the_limit_and_a_disk_that_fills_fail_their_repetitions_alone") {
+        return;
+    }
+    let _alone = alone();
+    let (scratch, place) = (Scratch::new(), place());
+    let full = r#"
+        [[factor]]
+        name = "what"
+        [[factor.level]]
+        name = "fills"
+        device = "small"
+        file-system = { kind = "ext4" }
+        server = { kind = "postgresql" }
+        prepare = ["pgbench", "-i", "-q", "-s", "10", "{server}"]
+        command = ["true"]
+        [[factor.level]]
+        name = "good"
+        server = { kind = "postgresql" }
+        command = ["psql", "-c", "select 1", "{server}"]
+        "#;
+    let small = "[device.small]\nmodel = \"instant\"\nsize = \"96M\"\n";
+    let ends = |name: &str, text: &str| -> Vec<String> {
+        let path = plan(&scratch, name, text).display().to_string();
+        let out = format!("{name}-out");
+        plan_run(&scratch, &["run", &path, "-o", &out]);
+        made(&scratch.path().join(out)).iter().map(|(_, _, end)| end.to_string()).collect()
+    };
+    // The limit is also that of making and starting the server.
+    for (name, cell) in [
+        ("postgresql", r#"command = ["psql", "-c", "select pg_sleep(300)", "{server}"]"#),
+        (
+            "mariadb",
+            r#"command = ["mariadb", "--no-defaults", "-S", "{socket}", "-u", "root", "-e", "select sleep(300)"]"#,
+        ),
+    ] {
+        let cell = on(&place, &format!("server = {{ kind = \"{name}\" }}\n{cell}\n"));
+        assert_eq!(ends(name, &format!("limit = \"25s\"\n{cell}")), ["\"timed-out\""], "{name}");
+    }
+    let filled = ends("filled", &format!("{small}{}", on(&place, full)));
+    assert!(filled[0].contains("No space left on device") && filled[1].contains("measured"), "{filled:?}");
     assert_eq!(left(&place), [""; 0]);
 }
 

@@ -3,11 +3,11 @@
 
 use super::plot::{level, titled};
 use crate::analysis::cells::CellFigures;
+use crate::analysis::time::group;
 use crate::analysis::words::Format;
 use crate::file::Chart;
 use crate::table::{Row, Table, TimeOf, Unit};
 use anyhow::{bail, Result};
-use plumb_model::Category;
 use plumb_report::chart::axis::Axis;
 use plumb_report::chart::canvas::{sheet, Fill, HPos, Sheet};
 use plumb_report::palette::Kind;
@@ -45,25 +45,7 @@ const PARTS: [(&str, Kind, bool); 16] = [
 
 /// Place in [`PARTS`] of a category of the account, or of a part of the load's own.
 pub(super) fn part(name: &str) -> usize {
-    use Category as C;
-    let word = match name.parse::<Category>() {
-        Ok(C::Running) => "on a CPU",
-        Ok(C::Interrupted | C::Overhead) => "interrupts, recorder",
-        Ok(C::BlockIssued) => "block device: service",
-        Ok(C::Network | C::Socket | C::Pipe) => "network, pipes",
-        Ok(category) => match Kind::of_state(category) {
-            Kind::Cpu => "waiting for a CPU",
-            Kind::Device => "block device: queue",
-            Kind::Journal => "journal, write-back",
-            Kind::Lock => "locks",
-            Kind::Memory => "memory",
-            Kind::Other => "other threads",
-            Kind::Sleep => "sleeping",
-            _ => "other",
-        },
-        Err(_) => name,
-    };
-    PARTS.iter().position(|p| p.0 == word).unwrap_or(PARTS.len() - 1)
+    PARTS.iter().position(|p| p.0 == group(name)).unwrap_or(PARTS.len() - 1)
 }
 
 /// A step under a level of `by`: its mean time in each of [`PARTS`], ns; none where nothing is known.

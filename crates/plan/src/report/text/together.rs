@@ -11,6 +11,9 @@ use std::io::Write;
 
 /// Pairs that are told; report.json has all.
 const MOST_PAIRS: usize = 16;
+/// Parts of a time that are told, each at least so much of it.
+const MOST_PARTS: usize = 3;
+const LEAST_PART: f64 = 0.05;
 
 pub(super) fn write(analysis: &Analysis, out: &mut dyn Write) -> Result<()> {
     analysis.together.iter().try_for_each(|one| pairs(one, out).and_then(|()| predictions(one, out)))
@@ -75,5 +78,21 @@ fn predictions(one: &Together, out: &mut dyn Write) -> Result<()> {
          without sign, and the largest."
     );
     writeln!(out, "  {}", wrapped(&note, 2))?;
+    times(one, out)
+}
+
+/// Why one tells another: both spend their time on the same.
+fn times(one: &Together, out: &mut dyn Write) -> Result<()> {
+    if one.predictions.iter().all(|p| p.time.is_empty()) {
+        return Ok(());
+    }
+    let mut table = terminal::Table::new(&["<load", "<where its time goes"]);
+    for prediction in one.predictions.iter().filter(|p| !p.time.is_empty()) {
+        let most = prediction.time.iter().take(MOST_PARTS).filter(|(_, share)| *share >= LEAST_PART);
+        let said: Vec<String> = most.map(|(group, share)| format!("{group} {}", percent(*share))).collect();
+        table.row(vec![short(&prediction.load, LEVEL), said.join(", ")]);
+    }
+    writeln!(out, "\nWhere the time of each goes: mean of all environments")?;
+    table.write(out)?;
     Ok(())
 }
