@@ -94,9 +94,8 @@ impl Environment {
         compare::differences(a, b)
     }
 
-    /// What makes another machine of the same one, or another one: kernel, CPUs, memory (above 1 %), the control group's
-    /// limits of both. In
-    /// words; none: comparable.
+    /// What makes figures of two environments those of two machines: kernel, CPUs, memory (above 1 %), and the control group's
+    /// limits of both. In words; none: they can be compared.
     pub fn other_machine(a: &Environment, b: &Environment) -> Option<String> {
         let near = a.memory.total.zip(b.memory.total).is_some_and(|(a, b)| a.abs_diff(b) <= a / 100);
         let counts = |what: &str| match what {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables as [`crate::preset::fill`] makes them.
 
-use super::super::fill::{self, Fill, FillError, Observer, Set};
-use super::tables::{Table, TABLES};
-use crate::database::{Dialect, Lines};
+use super::super::fill::{self, FillError, Observer, Set};
+use super::tables::TABLES;
 use plumb_machine::json::{formats, Format, Output};
 use serde::Serialize;
 use std::sync::atomic::AtomicBool;
@@ -33,26 +32,4 @@ pub fn fill(url: &str, scale: f64, stop: &AtomicBool, observer: &Observer<'_>) -
     let set = Set { command: "dbt3-fill", tables: &TABLES, size: scale, after: None };
     let fill::Filled { database, rows, time_ns, notes, .. } = fill::fill(url, &set, stop, observer)?;
     Ok(Filled { database, scale, rows, time_ns, notes })
-}
-
-impl Fill<f64> for Table {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn create(&self, dialect: Dialect) -> String {
-        self.create(dialect)
-    }
-
-    fn expected(&self, scale: f64) -> u64 {
-        self.expected(scale)
-    }
-
-    fn lines(&self, scale: f64) -> Box<Lines<'static>> {
-        self.lines(scale)
-    }
-
-    fn indexes(&self, dialect: Dialect) -> Vec<String> {
-        self.index(dialect).into_iter().collect()
-    }
 }

@@ -2,6 +2,7 @@
 //! The tables: columns, keys, indexes, and where their rows come from.
 
 use crate::database::{Dialect, Lines};
+use crate::preset::fill::Fill;
 use std::fmt::Display;
 use std::io::Write;
 use tpchgen::generators as rows;
@@ -94,29 +95,8 @@ pub(super) const TABLES: [Table; 8] = [
 ];
 
 impl Table {
-    /// Rows at a scale, about.
-    pub(super) fn expected(&self, scale: f64) -> u64 {
-        if self.rows < 100 {
-            return self.rows;
-        }
-        (self.rows as f64 * scale) as u64
-    }
-
-    /// MariaDB keeps rows in the order of the primary key, which is the one in which they come.
-    pub(super) fn create(&self, dialect: Dialect) -> String {
-        let Table { name, columns, key, .. } = self;
-        match dialect {
-            Dialect::Postgresql => format!("create table {name} ({columns})"),
-            // As PostgreSQL compares: by case, and with trailing spaces of char ignored.
-            Dialect::Mariadb => format!(
-                "create table {name} ({columns}, primary key ({key})) engine=innodb \
-                 default character set utf8mb4 collate utf8mb4_bin"
-            ),
-        }
-    }
-
     /// What is made when the rows are there.
-    pub(super) fn index(&self, dialect: Dialect) -> Option<String> {
+    fn index(&self, dialect: Dialect) -> Option<String> {
         let Table { name, key, indexes, .. } = self;
         let numbered = || indexes.iter().enumerate().map(|(i, columns)| (i + 1, columns));
         match dialect {
@@ -133,9 +113,39 @@ impl Table {
             }
         }
     }
+}
 
-    /// Appends a row to the buffer each time that it is called, until it is false.
-    pub(super) fn lines(&self, scale: f64) -> Box<Lines<'static>> {
+impl Fill<f64> for Table {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Rows at a scale, about.
+    fn expected(&self, scale: f64) -> u64 {
+        if self.rows < 100 {
+            return self.rows;
+        }
+        (self.rows as f64 * scale) as u64
+    }
+
+    /// MariaDB keeps rows in the order of the primary key, which is the one in which they come.
+    fn create(&self, dialect: Dialect) -> String {
+        let Table { name, columns, key, .. } = self;
+        match dialect {
+            Dialect::Postgresql => format!("create table {name} ({columns})"),
+            // As PostgreSQL compares: by case, and with trailing spaces of char ignored.
+            Dialect::Mariadb => format!(
+                "create table {name} ({columns}, primary key ({key})) engine=innodb \
+                 default character set utf8mb4 collate utf8mb4_bin"
+            ),
+        }
+    }
+
+    fn indexes(&self, dialect: Dialect) -> Vec<String> {
+        self.index(dialect).into_iter().collect()
+    }
+
+    fn lines(&self, scale: f64) -> Box<Lines<'static>> {
         match self.name {
             "region" => lines(rows::RegionGenerator::new(scale, 1, 1).iter()),
             "nation" => lines(rows::NationGenerator::new(scale, 1, 1).iter()),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 //! The tables and procedures as [`crate::preset::fill`] makes them.
 
-use super::super::fill::{self, Fill, FillError, Filled, Observer, Set};
-use super::tables::{Table, TABLES};
+use super::super::fill::{self, FillError, Filled, Observer, Set};
+use super::tables::TABLES;
 use super::transactions::procedures;
-use crate::database::{Dialect, Lines};
+use crate::database::Dialect;
 use std::sync::atomic::AtomicBool;
 
 /// Makes tables, rows, keys, indexes and procedures, and has the tables analyzed.
@@ -20,26 +20,4 @@ pub fn fill(
     let dialect = Dialect::of(url).unwrap_or(Dialect::Postgresql);
     let after = Some(procedures(dialect, warehouses));
     fill::fill(url, &Set { command: "tpcc-fill", tables: &TABLES, size: warehouses, after }, stop, observer)
-}
-
-impl Fill<u32> for Table {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn create(&self, dialect: Dialect) -> String {
-        self.create(dialect)
-    }
-
-    fn expected(&self, warehouses: u32) -> u64 {
-        self.expected(warehouses)
-    }
-
-    fn lines(&self, warehouses: u32) -> Box<Lines<'static>> {
-        self.lines(warehouses)
-    }
-
-    fn indexes(&self, dialect: Dialect) -> Vec<String> {
-        self.indexes(dialect)
-    }
 }

@@ -2,6 +2,7 @@
 //! The nine tables: columns, keys, indexes, and their rows, which are the same in both databases.
 
 use crate::database::{Dialect, Lines};
+use crate::preset::fill::Fill;
 use plumb_stats::random::{Scatter, SplitMix64};
 use std::io::Write;
 
@@ -123,9 +124,13 @@ pub(super) const TABLES: [Table; 9] = [
     },
 ];
 
-impl Table {
+impl Fill<u32> for Table {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Rows of so many warehouses, about.
-    pub(super) fn expected(&self, warehouses: u32) -> u64 {
+    fn expected(&self, warehouses: u32) -> u64 {
         match self.name {
             "item" => self.rows,
             _ => self.rows * u64::from(warehouses),
@@ -133,7 +138,7 @@ impl Table {
     }
 
     /// MariaDB keeps rows in the order of the primary key, which is the one in which they come.
-    pub(super) fn create(&self, dialect: Dialect) -> String {
+    fn create(&self, dialect: Dialect) -> String {
         let Table { name, columns, key, .. } = self;
         match dialect {
             Dialect::Postgresql => format!("create table {name} ({columns})"),
@@ -149,8 +154,7 @@ impl Table {
         }
     }
 
-    /// What is made when the rows are there.
-    pub(super) fn indexes(&self, dialect: Dialect) -> Vec<String> {
+    fn indexes(&self, dialect: Dialect) -> Vec<String> {
         let Table { name, key, index, .. } = self;
         let mut all = Vec::new();
         if dialect == Dialect::Postgresql && !key.is_empty() {
@@ -162,8 +166,7 @@ impl Table {
         all
     }
 
-    /// Appends a row to the buffer each time that it is called, until it is false.
-    pub(super) fn lines(&self, warehouses: u32) -> Box<Lines<'static>> {
+    fn lines(&self, warehouses: u32) -> Box<Lines<'static>> {
         let w = u64::from(warehouses);
         let districts = w * DISTRICTS;
         match self.name {
